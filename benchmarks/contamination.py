@@ -22,9 +22,16 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from benchmarks.tiny_decoder import write_decoder
 from harness.models.requests import LikelihoodRequest
-from harness_contamination.comparison import difference_p, order_test, rank_test
-from harness_contamination.material import Material
-from harness_contamination.signs import Sign, measure_signs, min_k, random_orders
+from harness_contamination.signs import (
+    Material,
+    Sign,
+    difference_p,
+    measure_signs,
+    min_k,
+    order_test,
+    random_orders,
+    rank_test,
+)
 from harness_hf.causal.adapter import Causal, open_causal
 from harness_hf.description import describe_causal
 from harness_hf.options import CausalOptions

@@ -27,7 +27,7 @@ from harness.models.capabilities import Classifies, TextInput
 from harness.planning.planner import resolve_model
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
-from harness_hf.inference.batching import length_sorted_batches
+from harness_hf.inference.pieces import length_sorted_batches
 
 LABELS = ("contradiction", "entailment", "neutral")
 BARE_BATCH = 32

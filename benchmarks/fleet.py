@@ -24,9 +24,8 @@ from harness.planning.plan import Plan
 from harness.planning.run_config import RunConfig, data_options
 from harness.planning.shards import parse_shard, take_shard
 from harness.running.session import open_session, prepare
-from harness_fleet.fleet_file import Resources
-from harness_fleet.grouping import Group, plan_models
-from harness_fleet.submission import make_fleet
+from harness_fleet.folder import Resources
+from harness_fleet.submission import Group, make_fleet, plan_models
 
 TASKS, LANGUAGES = 40, 100
 OPENING = 6.2

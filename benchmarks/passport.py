@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.statistics import seed_of
-from harness_judge.prediction_powered import PoweredEstimate, clustered_estimate, corrected_mean, moments
+from harness_judge.passport import PoweredEstimate, clustered_estimate, corrected_mean, moments
 
 Floats = npt.NDArray[np.float64]
 JUDGED = 2_000

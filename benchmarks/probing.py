@@ -31,10 +31,9 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.measuring import record
 from harness.models.requests import FloatArray
-from harness_probing.evaluation import Evaluator
+from harness_probing.evaluation import Evaluator, problem_result
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
 from harness_probing.problem import ProbeProblem, Targets
-from harness_probing.result import problem_result
 from harness_probing.settings import ProbeSettings
 from harness_probing.states import StateCache, States
 from tests.probing.made_up import MemoryStates, SentenceTargets, TestSentence, add_block, gather

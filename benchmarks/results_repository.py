@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.measuring import record
 from harness.languages.table import known_languages
 from harness.statistics import wilson
-from harness_board.repository.entry import RepositoryEntry
+from harness_board.repository_entry import RepositoryEntry
 
 ITEMS = 1000
 ORGANISATIONS = ("north", "south", "east", "west")

@@ -27,7 +27,7 @@ from rich.table import Table
 from benchmarks.decoder_items import XNLI, made_up
 from benchmarks.encoder_inference import save_headed
 from benchmarks.measuring import record
-from harness.data.checksums import Checksums
+from harness.data.origin import Checksums
 from harness.metrics.scoring import CellScorer
 from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import Adapter, ModelDescription, TextInput

@@ -25,7 +25,7 @@ from transformers.optimization import get_linear_schedule_with_warmup
 
 from benchmarks.measuring import alternate, record, show
 from harness.models.capabilities import FitOptions, TrainingSettings
-from harness_hf.inference.batching import Encoded, pad_batch
+from harness_hf.inference.pieces import Encoded, pad_batch
 from harness_hf.options import EncoderOptions
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
 from harness_hf.training.engine import TrainingProcesses

@@ -22,9 +22,14 @@ from rich.table import Table
 from benchmarks.measuring import record
 from harness.data.sources import DataFinder, FoundData, find_split
 from harness.data.translation.guards import guard_report
-from harness.data.translation.opening import open_translator
+from harness.data.translation.services import (
+    OpenTranslator,
+    Translation,
+    Translator,
+    TranslatorInfo,
+    open_translator,
+)
 from harness.data.translation.store import TranslationStore
-from harness.data.translation.translators import OpenTranslator, Translation, Translator, TranslatorInfo
 from harness.languages.detection import language_detector
 from harness.languages.table import known_languages
 from harness.planning.run_config import data_options

@@ -26,7 +26,7 @@ from benchmarks.measuring import alternate, record, show
 from harness.models.options import parse_options
 from harness.models.requests import LikelihoodRequest
 from harness_vllm import harness_register_adapters
-from harness_vllm.generator import GeneratingModel
+from harness_vllm.model import GeneratingModel
 
 CONCURRENCY = 16
 LIMIT = 1.05

@@ -42,7 +42,7 @@ def commands() -> Mapping[str, Any]:
     """Return the command of every first word of a command line, core commands first."""
     import typer.main
 
-    targets = {name: f"{module}:app" for name, (module, _) in COMMANDS.items()}
+    targets = {name: target for name, (target, _) in COMMANDS.items()}
     targets |= shipped_entry_points("harness.commands")
     apps = {name: _loaded(target) for name, target in targets.items()}
     for option, target in shipped_entry_points("harness.options").items():

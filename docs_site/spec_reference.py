@@ -105,7 +105,7 @@ def _keys(name: str, one: Mapping[str, Any], wanted: Callable[[str], bool] = lam
 def _models() -> Mapping[str, type]:
     """Return the models of specs by name. Loading the kinds defines theirs."""
     from harness.running.session import open_session
-    from harness.specs import prompt, published, recipe  # noqa: F401  they define models
+    from harness.specs import documents  # noqa: F401  it defines models
     from harness.specs.schema import SpecModel
 
     assert len(open_session().registry.kinds)

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack, get_type_hints
 
 from harness.errors import UsageError
 from harness.planning.plan import Plan
-from harness.planning.run_config import RunConfig, settings
-from harness.planning.run_settings import RunSettings
+from harness.planning.run_config import RunConfig, RunSettings, settings
 from harness.progress import Progress
-from harness.running.launch import join_processes
-from harness.running.processes import launched
+from harness.running.processes import join_processes, launched
 from harness.running.run import execute
 from harness.running.session import Session, check_output_folder, open_session, prepare_together
 from harness.storage.run_folder import Run

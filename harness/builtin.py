@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @hookimpl
 def harness_register_kinds() -> Iterable[TaskKind]:
     """Return the kinds of the core."""
-    return [module.KIND for module in _kind_modules()]
+    return [kind for module in _kind_modules() for kind in module.KINDS]
 
 
 @hookimpl
@@ -29,44 +29,22 @@ def harness_register_methods() -> Iterable[Method]:
     return [method for module in _kind_modules() for method in module.METHODS]
 
 
-def _kind_modules() -> list[ModuleType]:
-    from harness.kinds import (
-        bitext_retrieval,
-        form_preference,
-        multiple_choice,
-        numeric_answer,
-        ranked_retrieval,
-        sequence_classification,
-        span_extraction,
-        summary,
-        text_marking,
-        token_tagging,
-        translation,
-        word_labelling,
-    )
+def _kind_modules() -> tuple[ModuleType, ...]:
+    from harness.kinds import choices, form_preference, questions, retrieval, source_text, tagging
 
-    return [
-        bitext_retrieval,
-        form_preference,
-        multiple_choice,
-        numeric_answer,
-        ranked_retrieval,
-        sequence_classification,
-        span_extraction,
-        summary,
-        text_marking,
-        token_tagging,
-        translation,
-        word_labelling,
-    ]
+    return (choices, form_preference, questions, retrieval, source_text, tagging)
 
 
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the readers of published formats."""
-    from harness.data.readers.catalog import READERS
+    from harness.data.readers.bitext import BITEXT
+    from harness.data.readers.conllu import CONLLU
+    from harness.data.readers.squad import SQUAD, SQUAD_RECORDS
+    from harness.data.readers.tabular import CSV, JSON, JSONL, PARQUET, TSV
+    from harness.data.readers.tagged import BRACKETED, TAGGED
 
-    return READERS
+    return (BITEXT, BRACKETED, CONLLU, CSV, JSON, JSONL, PARQUET, SQUAD, SQUAD_RECORDS, TAGGED, TSV)
 
 
 @hookimpl
@@ -80,6 +58,6 @@ def harness_register_metrics() -> Iterable[Metric]:
 @hookimpl
 def harness_register_reports() -> Iterable[ReportFormat | ReportSection]:
     """Return the report formats and sections of the core."""
-    from harness.reporting.catalog import FORMATS, SECTIONS
+    from harness.reporting.formats import FORMATS, SECTIONS
 
     return [*FORMATS, *SECTIONS]

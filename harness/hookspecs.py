@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from harness.data.features import Feature
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData, SourceState
-    from harness.data.translation.aligners import Aligner
-    from harness.data.translation.translators import TranslatorEntry
-    from harness.data.translation.transliterators import Transliterator
+    from harness.data.translation.services import Aligner, TranslatorEntry, Transliterator
     from harness.kinds.kind import TaskKind
     from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
@@ -53,7 +51,7 @@ if TYPE_CHECKING:
         TaskChecks,
         Tracker,
     )
-    from harness.specs.task_source import TaskSource
+    from harness.specs.task_entry import TaskSource
     from harness.storage.results import CellResult
 
 HOOK_VERSION = 1

@@ -11,15 +11,26 @@ from typing import Any
 
 import pytest
 
+from harness.data.resolve import DataOptions, DataRef
+from harness.data.sources import DataFinder, data_ref
+from harness.kinds.kind import ReadContext, read_examples
 from harness.planning.run_config import RunConfig
 from harness.progress import Progress
 from harness.running.run import execute
-from harness.running.session import prepare
+from harness.running.session import Session, prepare
 from harness.scores.aggregation import aggregate_tasks
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 
+SPEC_PLUGIN = """
+from importlib.resources import files
+from harness import hookimpl
+
+@hookimpl
+def harness_register_task_specs(): return [files(__name__) / "specs"]
+"""
+"""The source of a plugin that brings the documents of its folder ``specs``."""
 TEST_DATA = "HARNESS_TEST_DATA"
 """Names the folder of released data sets; tests on them are skipped without it."""
 
@@ -38,6 +49,26 @@ def published_tables(name: str) -> Path:
     if not folder.is_dir():
         pytest.skip(f"there is no folder {folder}")
     return folder
+
+
+def split_ref(session: Session, task: str, language: str, split: str = "test") -> DataRef:
+    """Return where a split of a task is looked for."""
+    entry = session.catalog.task(task)
+    source = entry.spec.source(language, split)  # type: ignore[arg-type]
+    assert source is not None
+    return data_ref(source, owner=task, language=entry.languages.get(language), split=split, folder=None)
+
+
+def read_items(session: Session, task: str, language: str, folder: Path | None = None) -> list[Any]:
+    """Return the test examples of a task, from a folder of data or the Hub."""
+    spec = session.catalog.task(task).spec
+    source = spec.source(language, "test")
+    assert source is not None
+    options = DataOptions(mode="local", folders=(folder,)) if folder else DataOptions(mode="hub")
+    finder = DataFinder(options, session.registry, Path("unused"))
+    files = finder.find(source, split_ref(session, task, language))
+    context = ReadContext.of_test(spec, language, files.label_map)
+    return read_examples(session.registry.kinds.get(spec.kind), finder.rows(files), context)
 
 
 def make_cell(

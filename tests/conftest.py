@@ -25,8 +25,7 @@ from harness.api import evaluate
 from harness.errors import HarnessError
 from harness.registry.registry import Registry
 from harness.running.session import Session, open_session
-from harness.specs.folder import read_folder
-from harness.specs.index import SpecIndex
+from harness.specs.folder import SpecIndex, read_folder
 from harness.specs.task_entry import Entry
 from harness.storage.run_folder import Run
 from tests.builders import released_data

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,7 @@ from harness.models.capabilities import ModelDescription
 from harness.models.options import AdapterOptions, option_meanings
 from harness.planning.planner import resolve_model
 from harness.running.session import open_session
-
-InstallPlugin = Callable[..., Path]
+from tests.conftest import InstallPlugin
 
 
 class WordOptions(AdapterOptions):
@@ -57,26 +54,19 @@ def test_a_reference_is_split_at_its_first_colon() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("xlm-r", "The model 'xlm-r' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'hf:xlm-r'? Run"),
-        ("hf:", "The model 'hf:' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness models'"),
-        (":x", "The model ':x' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness models'"),
-        ("", "The model '' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness models'"),
+        ("xlm-r", "'xlm-r' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'hf:xlm-r'"),
+        *((text, f"{text!r} is not of the form ADAPTER:NAME_OR_PATH. Run") for text in ("hf:", ":x", "")),
     ],
 )
 def test_a_reference_without_an_adapter_or_a_name_is_rejected(text: str, message: str) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=message):
         ModelReference.parse(text)
-    assert str(caught.value).startswith(message)
 
 
 def test_a_missing_extra_names_the_command_that_installs_it(install_plugin: InstallPlugin) -> None:
     install_plugin("mine", "import not_installed_anywhere")
-    with pytest.raises(MissingExtraError) as caught:
+    with pytest.raises(MissingExtraError, match=r"pip install 'multilingual-harness\[hf\]'"):
         _entry(extra="hf").load("mine:open")
-    assert str(caught.value) == (
-        "The adapter 'mine' needs the package 'not_installed_anywhere', which is not installed. "
-        "Run: pip install 'multilingual-harness[hf]'"
-    )
     with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
         _entry().load("mine:open")
     with pytest.raises(ModuleNotFoundError, match="no_such_adapter"):

@@ -6,7 +6,6 @@ import ast
 import os
 import subprocess
 import sys
-import tomllib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,8 @@ from packaging.version import Version
 import harness
 from harness.errors import DeprecatedNameWarning
 from tests.conftest import InstallPlugin
+from tests.tree import ROOT, pyproject
 
-ROOT = Path(__file__).resolve().parents[1]
 COMMAND = """
 import typer
 from harness import warn_deprecated
@@ -109,5 +108,5 @@ def _removals() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.thorough
 def test_names_are_removed_in_the_version_that_they_said() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = pyproject()["project"]
     assert [place for place, version in _removals() if Version(version) <= Version(project["version"])] == []

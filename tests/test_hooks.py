@@ -14,9 +14,9 @@ from harness.registry.registry import Registry
 from harness.running.auditor import open_auditor
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
+from tests.builders import SPEC_PLUGIN
+from tests.conftest import Cli, InstallPlugin
 
-Cli = Callable[..., tuple[int, str, str]]
-InstallPlugin = Callable[..., Path]
 Declare = Callable[[str, str, str], Registry]
 
 IMPORTS = "from harness import hookimpl\n"
@@ -68,8 +68,7 @@ def test_hook_register_task_specs(install_plugin: InstallPlugin, cli: Cli) -> No
     install_plugin(
         "with_task",
         {
-            "with_task/__init__.py": IMPORTS + "from importlib.resources import files\n@hookimpl\n"
-            "def harness_register_task_specs(): return [files(__name__) / 'specs']\n",
+            "with_task/__init__.py": SPEC_PLUGIN,
             "with_task/specs/greetings.yaml": _spec(),
             "with_task/specs/nested/greet.yaml": "suite: greet\ndescription: d\ncitation: c\n"
             "protocol: zero_shot_transfer\ntasks: [greetings, xnli]\n",
@@ -96,17 +95,17 @@ from dataclasses import replace
 
 @hookimpl
 def harness_register_kinds():
-    from harness.kinds.sequence_classification import KIND, SequenceClassificationSpec
+    from harness.kinds.choices import SEQUENCE_CLASSIFICATION, SequenceClassificationSpec
 
     class MoodSpec(SequenceClassificationSpec):
         kind: Literal["mood"]
         mood: str = "any"
 
-    return [replace(KIND, name="mood", spec_model=MoodSpec, summary="a mood")]
+    return [replace(SEQUENCE_CLASSIFICATION, name="mood", spec_model=MoodSpec, summary="a mood")]
 
 @hookimpl
 def harness_register_methods():
-    from harness.kinds.sequence_classification import METHODS
+    from harness.kinds.choices import METHODS
     return [replace(METHODS[0], kind="mood")]
 
 @hookimpl
@@ -303,20 +302,20 @@ def harness_register_features():
 def test_hook_register_transliterators(declare: Declare) -> None:
     shout = "transliterate=lambda words, language: [word.upper() for word in words]"
     made = f"Transliterator(name='shout', version='1', licence='MIT', languages=None, summary='s', {shout})"
-    registry = declare("transliterators", "harness.data.translation.transliterators", made)
+    registry = declare("transliterators", "harness.data.translation.services", made)
     engine = registry.transliterators.get("shout")
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
 
 
 def test_hook_register_translators(declare: Declare) -> None:
     made = "TranslatorEntry(name='x', target='with_translators:open', summary='s')"
-    registry = declare("translators", "harness.data.translation.translators", made)
+    registry = declare("translators", "harness.data.translation.services", made)
     assert {"identity", "hf-seq2seq", "x"} <= set(registry.translators.names)
 
 
 def test_hook_register_task_sources(declare: Declare) -> None:
     made = "TaskSource(name='x', target='builtins:print')"
-    registry = declare("task_sources", "harness.specs.task_source", made)
+    registry = declare("task_sources", "harness.specs.task_entry", made)
     assert str(registry.task_sources.get("x").open()) == str(print)
 
 
@@ -367,7 +366,7 @@ def test_checking_on_data_needs_a_plugin_with_checks(monkeypatch: pytest.MonkeyP
 
 def test_hook_register_aligners(declare: Declare) -> None:
     made = "Aligner(name='x', target='with_aligners:open', licence='MIT', summary='s', reference='R')"
-    assert {"own", "x"} <= set(declare("aligners", "harness.data.translation.aligners", made).aligners.names)
+    assert {"own", "x"} <= set(declare("aligners", "harness.data.translation.services", made).aligners.names)
 
 
 def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:
@@ -530,19 +529,18 @@ def harness_run_finished(run):
 )
 
 
-def _observed(install_plugin: InstallPlugin, evaluated: Callable[..., Run], log: Path) -> list[object]:
+@pytest.fixture
+def observed(install_plugin: InstallPlugin, evaluated: Callable[..., Run], tmp_path: Path) -> list[object]:
+    """What an observer wrote of a run."""
+    log = tmp_path / "log"
     install_plugin("observer", OBSERVER.format(log=str(log)))
     evaluated(_spec())
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def test_hook_cell_finished(
-    install_plugin: InstallPlugin, evaluated: Callable[..., Run], tmp_path: Path
-) -> None:
-    assert _observed(install_plugin, evaluated, tmp_path / "log")[0] == ["en", "ok", 1]
+def test_hook_cell_finished(observed: list[object]) -> None:
+    assert observed[0] == ["en", "ok", 1]
 
 
-def test_hook_run_finished(
-    install_plugin: InstallPlugin, evaluated: Callable[..., Run], tmp_path: Path
-) -> None:
-    assert _observed(install_plugin, evaluated, tmp_path / "log")[-1] == ["run", True]
+def test_hook_run_finished(observed: list[object]) -> None:
+    assert observed[-1] == ["run", True]

@@ -15,9 +15,9 @@ import pytest
 import harness
 from docs_site.capability_reference import capability_page
 from docs_site.surface_reference import doors, surface_names, surface_page
-from tests.docs.page import PAGES, blocks, page_name
+from tests.docs.page import PAGES, blocks
+from tests.tree import ROOT, packages
 
-ROOT = Path(__file__).resolve().parents[1]
 SURFACE = {*doors(), "harness.callbacks", "harness.testing"}
 
 
@@ -36,16 +36,7 @@ def _imported(code: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "harness")
 
 
-def _packages() -> list[Path]:
-    return sorted(
-        path
-        for root in ("plugins", "model_adapters", "task_specs")
-        for path in (ROOT / root).iterdir()
-        if path.name.startswith("harness_")
-    )
-
-
-@pytest.mark.parametrize("package", _packages(), ids=lambda path: path.name)
+@pytest.mark.parametrize("package", packages(), ids=lambda path: path.name)
 def test_first_party_packages_use_doors_alone(package: Path) -> None:
     modules = {module for file in package.rglob("*.py") for module in _imports(file)}
     assert modules - SURFACE == set()
@@ -53,7 +44,7 @@ def test_first_party_packages_use_doors_alone(package: Path) -> None:
 
 def test_no_door_exports_an_unused_name() -> None:
     files = [
-        path for package in _packages() for path in package.rglob("*") if path.suffix in {".py", ".template"}
+        path for package in packages() for path in package.rglob("*") if path.suffix in {".py", ".template"}
     ]
     files += [
         *(ROOT / "examples").rglob("*.py"),
@@ -78,44 +69,26 @@ def test_no_name_of_a_door_is_that_of_a_module_behind_it() -> None:
         assert names & {path.stem for path in folder.glob("[!_]*")} == set(), door
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("src/**/*.py")), ids=lambda path: path.name)
-def test_examples_use_the_surface_alone(file: Path) -> None:
-    assert set(_imports(file)) <= SURFACE
-
-
-@pytest.mark.parametrize(
-    "file",
-    sorted((ROOT / "plugins" / "harness_scaffold" / "templates").rglob("*.py.template")),
-    ids=lambda path: path.name,
-)
-def test_scaffolds_use_the_surface_alone(file: Path) -> None:
-    lines = file.read_text(encoding="utf-8").splitlines()
-    found = {match[1] for line in lines if (match := re.match(r"\s*(?:from|import) (harness[.\w]*)", line))}
-    assert found <= SURFACE
-
-
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_the_documentation_uses_the_surface_alone(page: Path) -> None:
-    """Code that a reader types imports from public modules."""
-    code = ["\n".join(block.lines) for block in blocks(page) if block.language == "python"]
-    assert {module for text in code for module in _imported(text)} <= SURFACE
+def test_examples_scaffolds_and_pages_use_the_surface_alone() -> None:
+    """Code that a reader types or copies imports from public modules."""
+    modules = {module for file in (ROOT / "examples").rglob("src/**/*.py") for module in _imports(file)}
+    for page in PAGES:
+        code = ["\n".join(block.lines) for block in blocks(page) if block.language == "python"]
+        modules |= {module for text in code for module in _imported(text)}
+    for file in (ROOT / "plugins" / "harness_scaffold" / "templates").rglob("*.py.template"):
+        text = file.read_text(encoding="utf-8")
+        modules |= set(re.findall(r"^\s*(?:from|import) (harness[.\w]*)", text, flags=re.MULTILINE))
+    assert modules - SURFACE == set()
 
 
 @pytest.mark.parametrize("door", doors())
-def test_every_public_name_is_defined_where_the_stub_says(door: str) -> None:
-    package = importlib.import_module(door)
+def test_every_public_name_is_listed_and_defined_where_the_stub_says(door: str) -> None:
+    package, page = importlib.import_module(door), surface_page()
     for module, names in surface_names()[door].items():
         for name in names:
             assert getattr(package, name) is getattr(importlib.import_module(module), name)
+            assert f"| `{name}` |" in page
     assert all(hasattr(package, name) for name in dir(package))
-
-
-def test_the_page_lists_every_public_name() -> None:
-    page = surface_page()
-    for modules in surface_names().values():
-        for names in modules.values():
-            for name in names:
-                assert f"| `{name}` |" in page
 
 
 def test_the_page_of_capabilities_says_what_each_is_for() -> None:

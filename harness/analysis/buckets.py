@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness.data.buckets import Bucket
-from harness.data.features import Feature, Items
+from harness.data.features import Bucket, Feature, Items
 from harness.errors import UnknownNameError, UsageError
 from harness.metrics import chunk
 from harness.metrics.metric import Metric
@@ -28,10 +27,8 @@ from harness.statistics import (
     percentile_interval,
     resampled_sums,
 )
-from harness.statistics.arrays import Booleans, Floats, Integers
 from harness.statistics.bootstrap import ratio
-from harness.statistics.cluster import linked_codes
-from harness.statistics.interval import constant_bounds
+from harness.statistics.interval import Booleans, Floats, Integers, constant_bounds, linked_codes
 from harness.table import NamedTable
 
 Row = dict[str, Any]

@@ -28,7 +28,7 @@ from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric
 from harness.metrics.scoring import score_cell, task_context
 from harness.progress import show_step
-from harness.statistics.arrays import Booleans, Floats
+from harness.statistics.interval import Booleans, Floats
 from harness.storage.records import ItemRecord
 from harness.storage.results import CellResult
 from harness.storage.run_folder import Run

@@ -1,9 +1,14 @@
-"""Whether a model answers the same questions alike in different languages, from the records of a finished run.
+"""Whether a model answers the same questions alike, and right, in different languages, from the records of a run.
 
 The items of a parallel task with one id are one question. For every two languages: the share of equal answers, that
 share corrected for chance (Cohen, 1960), the share of items that are right in both or wrong in both, and RankC (Qi et
 al., 2023, "Cross-Lingual Consistency of Factual Knowledge in Multilingual Language Models", section 3) where items
 have candidates that are ranked. A task's value is the mean over its pairs of languages.
+
+A model that has a piece of knowledge only in English answers its question in English and loses it elsewhere; accuracy
+alone does not show this, since the model may answer other questions in the other language. The measures of knowledge
+are conditional shares of the same items, and Cohen's kappa of right and wrong, which is 0 where the same accuracies
+would come from independent answers.
 """
 
 from __future__ import annotations
@@ -11,18 +16,26 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from harness.analysis.items import read_items
 from harness.data.features import Items
-from harness.statistics.arrays import Booleans, Floats, Integers
-from harness.statistics.cluster import draw_codes
-from harness.statistics.interval import Interval, paired_difference, stratified_mean
+from harness.statistics import NORMAL
+from harness.statistics.interval import (
+    Booleans,
+    Floats,
+    Integers,
+    Interval,
+    draw_codes,
+    mean_of_codes,
+    paired_difference,
+    stratified_mean,
+)
 from harness.storage.records import is_correct
-from harness.storage.results import CellResult, TaskSummary
+from harness.storage.results import CellResult
 from harness.storage.run_folder import Run
 
 MEASURES: Final = ("same", "kappa", "correct", "rank")
@@ -30,6 +43,12 @@ MEASURES: Final = ("same", "kappa", "correct", "rank")
 MISSING: Final = -2
 UNREAD: Final = -1
 _LABELLED: Final = frozenset({"sequence_classification", "multiple_choice"})
+SOURCE: Final = "en"
+"""The language whose knowledge is looked for in the others."""
+LEAST_LANGUAGES: Final = 5
+"""Languages besides English that a correlation needs."""
+_Sample = tuple[Floats, Integers]
+"""Values of items, and the number of each item's draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +70,20 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consistency:
-    """A task in the languages of one protocol, method, view and seed."""
+class ParallelTask:
+    """A task in several languages of one protocol, method, view and seed."""
 
     task: str
     protocol: str
     method: str
     view: Mapping[str, str]
     seed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency(ParallelTask):
+    """How alike the answers of languages are."""
+
     languages: tuple[str, ...]
     pairs: tuple[Pair, ...]
     means: Mapping[str, Measure]
@@ -68,7 +93,7 @@ class Consistency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelItems:
+class _ParallelItems:
     """The items of a parallel task in all languages, brought to the same columns: one per id."""
 
     ids: tuple[str, ...]
@@ -94,29 +119,28 @@ def consistencies(run: Run, *, most: int | None = None) -> list[Consistency]:
         run: A finished run.
         most: Tasks with more languages are skipped: their pairs take long. None computes all.
     """
-    groups = (cells for cells in parallel_groups(run) if most is None or len(cells) <= most)
-    computed = (_consistency(run, cells, run.manifest.tasks[cells[0].task]) for cells in groups)
+    computed = (_consistency(run, cells) for cells in _parallel_groups(run, most))
     return [consistency for consistency in computed if consistency.pairs]
 
 
 def wide_tasks(run: Run, most: int) -> dict[str, int]:
     """Return the tasks that `consistencies` skips, with the number of their languages."""
-    return {cells[0].task: len(cells) for cells in parallel_groups(run) if len(cells) > most}
+    return {cells[0].task: len(cells) for cells in _parallel_groups(run) if len(cells) > most}
 
 
-def parallel_groups(run: Run) -> list[list[CellResult]]:
-    """Return the cells of parallel tasks that differ in nothing but the language, two or more together."""
+def _parallel_groups(run: Run, most: int | None = None) -> list[list[CellResult]]:
+    """Return the cells of parallel tasks that differ in nothing but the language, two to `most` together."""
     groups: dict[str, list[CellResult]] = {}
     for cell in run.cells:
         task = run.manifest.tasks.get(cell.task)
         if task is not None and task.parallel and cell.is_scored and cell.language not in task.unpaired:
             key = json.dumps([cell.task, cell.protocol, cell.method, cell.view, cell.seed], sort_keys=True)
             groups.setdefault(key, []).append(cell)
-    return [cells for cells in groups.values() if len(cells) > 1]
+    return [cells for cells in groups.values() if 1 < len(cells) <= (most or len(cells))]
 
 
-def _consistency(run: Run, cells: Sequence[CellResult], task: TaskSummary) -> Consistency:
-    table = parallel_items([read_items(run, cell, task, inputs=False) for cell in cells])
+def _consistency(run: Run, cells: Sequence[CellResult]) -> Consistency:
+    table = _parallel_items(run, cells)
     languages = tuple(cell.language for cell in cells)
     pairs: list[Pair] = []
     samples: dict[str, list[tuple[Floats, Integers]]] = {name: [] for name in MEASURES}
@@ -124,23 +148,25 @@ def _consistency(run: Run, cells: Sequence[CellResult], task: TaskSummary) -> Co
         pair_samples = _pair_values(table, first, second)
         for name, sample in pair_samples.items():
             samples[name].append(sample)
-        measures = {name: mean_measure(name, [sample]) for name, sample in pair_samples.items()}
+        measures = {name: _mean_measure(name, [sample]) for name, sample in pair_samples.items()}
         if measures:
             pairs.append(Pair(languages=(languages[first], languages[second]), measures=measures))
     return Consistency(
-        task=cells[0].task,
-        protocol=cells[0].protocol or "",
-        method=cells[0].method or "",
-        view=cells[0].view,
-        seed=cells[0].seed,
+        **_head(cells[0]),
         languages=languages,
         pairs=tuple(pairs),
-        means={name: mean_measure(name, collected) for name, collected in samples.items() if collected},
+        means={name: _mean_measure(name, collected) for name, collected in samples.items() if collected},
         rank_chance=None if table.ranks is None or not samples["rank"] else _chance(table.ranks),
     )
 
 
-def mean_measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
+def _head(cell: CellResult) -> dict[str, Any]:
+    """Return the fields of a `ParallelTask` from one of its cells."""
+    names = {"protocol": cell.protocol or "", "method": cell.method or ""}
+    return {"task": cell.task, **names, "view": cell.view, "seed": cell.seed}
+
+
+def _mean_measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measure:
     """Return the mean over pairs of the mean over items; each sample has the values and the draws of a pair's items."""
     values = np.concatenate([scores for scores, _ in samples])
     strata = np.repeat(np.arange(len(samples)), [len(scores) for scores, _ in samples])
@@ -155,7 +181,7 @@ def mean_measure(name: str, samples: Sequence[tuple[Floats, Integers]]) -> Measu
 # Values of items ----------------------------------------------------------------------------------------
 
 
-def _pair_values(table: ParallelItems, first: int, second: int) -> dict[str, tuple[Floats, Integers]]:
+def _pair_values(table: _ParallelItems, first: int, second: int) -> dict[str, tuple[Floats, Integers]]:
     """Return by measure the values of the items that both languages have, and their draws."""
     first_answers, second_answers = table.answers[[first, second]]
     first_correct, second_correct = table.correct[[first, second]]
@@ -240,33 +266,35 @@ def _chance(ranks: Integers) -> float:
 # Reading --------------------------------------------------------------------------------------------------
 
 
-def parallel_items(cells: Sequence[Items]) -> ParallelItems:
+def _parallel_items(run: Run, cells: Sequence[CellResult]) -> _ParallelItems:
     """Return the items of the cells of one parallel task, a row per cell, in their order."""
-    kind = cells[0].kind
-    column_of = {
-        identifier: at for at, identifier in enumerate(dict.fromkeys(each for p in cells for each in p.ids))
-    }
+    task = run.manifest.tasks[cells[0].task]
+    items_of_cells = [read_items(run, cell, task, inputs=False) for cell in cells]
+    column_of: dict[str, int] = {}
+    columns = [
+        [column_of.setdefault(identifier, len(column_of)) for identifier in items.ids]
+        for items in items_of_cells
+    ]
     shape = (len(cells), len(column_of))
     answers, correct = np.full(shape, MISSING), np.full(shape, MISSING)
     numbers: dict[Any, int] = {None: UNREAD}
-    columns = [[column_of[identifier] for identifier in items.ids] for items in cells]
-    for row, items in enumerate(cells):
-        cell_answers = [_answer(kind, prediction) for prediction in items.predictions]
+    for row, items in enumerate(items_of_cells):
+        cell_answers = [_answer(task.kind, prediction) for prediction in items.predictions]
         answers[row, columns[row]] = [numbers.setdefault(answer, len(numbers) - 1) for answer in cell_answers]
         verdicts = map(is_correct, items.predictions, items.references, items.scores)
         correct[row, columns[row]] = [MISSING if verdict is None else int(verdict) for verdict in verdicts]
     draws = np.zeros(len(column_of), dtype=np.int64)
     draws[list(itertools.chain.from_iterable(columns))] = draw_codes(
-        [(items.language.code, items.ids, items.clusters) for items in cells], linked=True
+        [(items.language.code, items.ids, items.clusters) for items in items_of_cells], linked=True
     )
-    return ParallelItems(
+    return _ParallelItems(
         ids=tuple(column_of),
         answers=answers,
         correct=correct,
-        ranks=_ranks(cells, columns, len(column_of)) if kind == "form_preference" else None,
+        ranks=_ranks(items_of_cells, columns, len(column_of)) if task.kind == "form_preference" else None,
         codes=draws,
-        comparable=kind in _COMPARED,
-        labelled=kind in _LABELLED,
+        comparable=task.kind in _COMPARED,
+        labelled=task.kind in _LABELLED,
     )
 
 
@@ -310,3 +338,163 @@ def _ranks(cells: Sequence[Items], columns: Sequence[Sequence[int]], ids: int) -
         for column, ranking in zip(columns[row], cell_rankings, strict=True):
             ranks[row, column, : len(ranking)] = ranking
     return ranks if most > 2 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageKnowledge:
+    """The questions of a task that a model answers in one language; what compares is None in English itself."""
+
+    code: str
+    answered: Measure
+    """Share of the items that are right: the accuracy of whole answers."""
+    lost: Measure | None = None
+    """Share of the items answered in English that are wrong in this language."""
+    gained: Measure | None = None
+    """Share of the items not answered in English that are right in this language."""
+    kappa: Measure | None = None
+    """Agreement with English in which items are right, beyond what both accuracies give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge(ParallelTask):
+    """What is known in the languages of a parallel task with right and wrong answers."""
+
+    languages: tuple[LanguageKnowledge, ...]
+    answered_in: Mapping[str, tuple[str, ...]]
+    """By id of an item that has a verdict in all languages: the languages in which it is answered."""
+    spread: tuple[float, ...]
+    """Shares of these items that are answered in exactly 0, 1, ... all languages."""
+    independent_spread: tuple[float, ...]
+    """The same shares if answers of different languages were independent, with the same accuracies."""
+    everywhere: Measure
+    """Share of these items that are answered in all languages."""
+    lost: Measure | None = None
+    """Mean over the languages of `LanguageKnowledge.lost`; its interval is over items, for these languages."""
+    lost_over_languages: Interval = field(default_factory=Interval)
+    """The interval of the same mean over languages, as if they were drawn from many."""
+    kappa: Measure | None = None
+    """Mean over the languages of `LanguageKnowledge.kappa`."""
+
+
+def knowledge(run: Run, *, most: int | None = None) -> list[Knowledge]:
+    """Return the knowledge of every parallel task whose answers are right or wrong in two or more languages.
+
+    Raises what `harness.analysis.items.read_items` does where the records are missing or broken.
+
+    Args:
+        run: A finished run.
+        most: Tasks with more languages are skipped. None reads all.
+    """
+    tasks = (_knowledge(run, cells) for cells in _parallel_groups(run, most))
+    return [task for task in tasks if task is not None]
+
+
+def _knowledge(run: Run, cells: Sequence[CellResult]) -> Knowledge | None:
+    """Return the knowledge of one task; None where no item has a verdict in all of its languages."""
+    items = _parallel_items(run, cells)
+    codes = tuple(cell.language for cell in cells)
+    shared = (items.correct != MISSING).all(axis=0)
+    if not shared.any():
+        return None
+    right = items.correct[:, shared]
+    everywhere = np.asarray(right.all(axis=0), dtype=np.float64), items.codes[shared]
+    samples: dict[str, list[_Sample]] = {"lost": [], "kappa": []}
+    languages = tuple(_language(items, codes, row, samples) for row in range(len(codes)))
+    losses = np.array([language.lost.value for language in languages if language.lost is not None])
+    return Knowledge(
+        **_head(cells[0]),
+        languages=languages,
+        answered_in={
+            items.ids[column]: tuple(np.array(codes)[items.correct[:, column] == 1].tolist())
+            for column in np.flatnonzero(shared).tolist()
+        },
+        spread=tuple((np.bincount(right.sum(axis=0), minlength=len(codes) + 1) / right.shape[1]).tolist()),
+        independent_spread=tuple(independent_spread(right.mean(axis=1)).tolist()),
+        everywhere=_mean_measure("share", [everywhere]),
+        lost=_mean("lost", samples),
+        lost_over_languages=mean_of_codes(losses, np.arange(len(losses))) if len(losses) > 1 else Interval(),
+        kappa=_mean("kappa", samples),
+    )
+
+
+def _language(
+    items: _ParallelItems, codes: Sequence[str], row: int, samples: Mapping[str, list[_Sample]]
+) -> LanguageKnowledge:
+    """Return the knowledge in the language of a row; its items' losses and kappas are added to `samples`."""
+    right = items.correct[row]
+    answered = _mean_measure("share", [_sample(right, right != MISSING, items.codes)])
+    if SOURCE not in codes or codes[row] == SOURCE:
+        return LanguageKnowledge(code=codes[row], answered=answered)
+    source = items.correct[codes.index(SOURCE)]
+    both = (right != MISSING) & (source != MISSING)
+    measures: dict[str, _Sample] = {}
+    if (answered_in_source := both & (source == 1)).any():
+        measures["lost"] = _sample(1 - right, answered_in_source, items.codes)
+    if (unanswered_in_source := both & (source == 0)).any():
+        measures["gained"] = _sample(right, unanswered_in_source, items.codes)
+    if both.any() and (values := kappa_values(right[both], source[both])) is not None:
+        measures["kappa"] = values, items.codes[both]
+    for name in samples.keys() & measures.keys():
+        samples[name].append(measures[name])
+    return LanguageKnowledge(
+        code=codes[row],
+        answered=answered,
+        **{name: _mean_measure(name, [sample]) for name, sample in measures.items()},
+    )
+
+
+def _sample(values: Integers, mask: Booleans, codes: Integers) -> _Sample:
+    return values[mask].astype(np.float64), codes[mask]
+
+
+def _mean(name: str, samples: Mapping[str, list[_Sample]]) -> Measure | None:
+    return _mean_measure(name, samples[name]) if samples[name] else None
+
+
+def independent_spread(accuracies: Floats) -> Floats:
+    """Return the probabilities that 0, 1, ... all of independent answers are right: the Poisson binomial distribution.
+
+    Args:
+        accuracies: Shape (languages,): the probability of a right answer in each.
+    """
+    probabilities = np.ones(1)
+    for accuracy in accuracies.tolist():
+        probabilities = np.convolve(probabilities, [1 - accuracy, accuracy])
+    return probabilities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossCorrelation:
+    """Spearman's rank correlation of the losses of languages with a property of theirs, with its 95 % interval."""
+
+    property: str
+    value: float
+    low: float
+    high: float
+    languages: int
+
+
+def loss_correlation(
+    losses: Mapping[str, float], property_name: str, values: Mapping[str, float]
+) -> LossCorrelation | None:
+    """Return how the losses of languages go with a property; None for fewer than five languages, or equal values.
+
+    The interval is that of Fisher's z with the variance (1 + rho^2 / 2) / (n - 3) (Bonett and Wright 2000).
+
+    Args:
+        losses: By language code, the share of what is known in English that is lost.
+        property_name: Its name in tables.
+        values: By language code; languages that are missing in one of both are skipped.
+    """
+    codes = sorted(losses.keys() & values.keys())
+    x, y = [losses[code] for code in codes], [values[code] for code in codes]
+    if len(codes) < LEAST_LANGUAGES or len(set(x)) < 2 or len(set(y)) < 2:
+        return None
+    from scipy.stats import spearmanr
+
+    rho = float(spearmanr(x, y).statistic)
+    # Fisher's z of a perfect correlation is infinite; its interval ends at the correlation itself.
+    z = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
+    reach = NORMAL * np.sqrt((1 + rho**2 / 2) / (len(codes) - 3))
+    low, high = np.tanh([z - reach, z + reach]).tolist()
+    return LossCorrelation(property=property_name, value=rho, low=low, high=high, languages=len(codes))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.specs.catalog import Catalog
     from harness.specs.schema import SuiteSpec
     from harness.specs.task_entry import Entry
-    from harness.statistics.arrays import Floats
+    from harness.statistics.interval import Floats
 FEATURE_SETS = {"syntax_knn": "feature_predictions.npz", "syntax_average": "feature_averages.npz"}
 """Two sets of lang2vec, with their files: gaps predicted from like languages, and the mean of sources with its gaps."""
 SYNTAX = "S_"

@@ -41,13 +41,12 @@ from harness.analysis.items import (
     read_items,
 )
 from harness.analysis.systems import System, SystemGroup, common_items, differences_of, group_systems
-from harness.data.buckets import Bucket
-from harness.data.features import Feature, FeatureContext, Items
+from harness.data.features import Bucket, Feature, FeatureContext, Items
 from harness.errors import UnknownNameError, UsageError
 from harness.progress import show_step
 from harness.registry.registry import Registry
 from harness.statistics import benjamini_hochberg
-from harness.statistics.arrays import Floats
+from harness.statistics.interval import Floats
 from harness.storage.run_folder import Run
 
 EDGES: Final = ("language", "pooled", "paper")

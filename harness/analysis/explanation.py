@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.statistics import mean_ranks
-from harness.statistics.arrays import Booleans, Floats, Integers
+from harness.statistics.interval import Booleans, Floats, Integers
 from harness.statistics.significance import noncentrality
 
 LEAST_LANGUAGES = 10

@@ -25,7 +25,7 @@ from harness.progress import show_step
 from harness.scores.aggregation import aggregate_tasks
 from harness.scores.task_intervals import task_intervals
 from harness.statistics import change_points
-from harness.statistics.arrays import Floats
+from harness.statistics.interval import Floats
 from harness.statistics.significance import ChangePoint
 from harness.storage.run_folder import Run, run_folders
 from harness.table import NamedTable, grouped

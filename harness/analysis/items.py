@@ -13,13 +13,12 @@ from typing import Any, Final
 import numpy as np
 
 from harness.analysis.buckets import Block, BucketMetric, Observations, Split, token_metric
-from harness.data.buckets import MOST_VALUES, NOWHERE, Bucket, assign, equal_count, frequent_values
-from harness.data.features import Feature, FeatureContext, Items, Spans, Values
-from harness.errors import HarnessError, UsageError
+from harness.data.features import Bucket, Feature, FeatureContext, Items, Spans, Values
+from harness.errors import DataError, HarnessError, UsageError
 from harness.languages.table import Language, known_languages, recorded_name
 from harness.metrics.chunk import corpus_chunks
 from harness.statistics import draw_codes, seed_of
-from harness.statistics.arrays import Booleans, Floats, Integers
+from harness.statistics.interval import Booleans, Floats, Integers
 from harness.storage.records import READ_TOGETHER, read_batches
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run
@@ -30,6 +29,12 @@ _JSON: Final = {"prediction", "reference", "scores", "tags", "inputs"}
 BINS: Final = 20
 EdgeSource = Callable[[Feature, str], Sequence[Bucket] | None]
 """Feature and language -> its given edges; None for edges by equal counts."""
+BUCKET_NAMES: Final = ("XS", "S", "L", "XL")
+OTHER_BUCKET: Final = "other"
+"""The bucket of the values that are not among the most frequent ones."""
+_MOST_VALUES: Final = 15
+_NOWHERE: Final = -1
+"""The code of an item that lies in no bucket."""
 
 
 def read_items(
@@ -246,7 +251,7 @@ def _edges_of(feature: Feature, values: Values, most: int | None = None) -> tupl
     """Return the buckets that the values themselves make."""
     if feature.continuous:
         return equal_count(np.asarray(values, dtype=np.float64))
-    return frequent_values(values, most or MOST_VALUES)
+    return frequent_values(values, most or _MOST_VALUES)
 
 
 def block_of(cell: CellAttributes, *names: str) -> Block:
@@ -363,7 +368,7 @@ def _joined(splits: Sequence[Split], starts: Sequence[int]) -> Split:
     counts = np.zeros(len(order), dtype=np.int64)
     columns: list[list[tuple[Any, ...]]] = [[] for _ in splits[0].systems]
     for start, split in zip(starts, splits, strict=True):
-        joined_codes = np.array([order[bucket.name] for bucket in split.buckets] + [NOWHERE], dtype=np.int64)
+        joined_codes = np.array([order[bucket.name] for bucket in split.buckets] + [_NOWHERE], dtype=np.int64)
         counts[joined_codes[:-1]] += split.counts
         for column, observations in zip(columns, split.systems, strict=True):
             column.append(
@@ -415,3 +420,75 @@ def distribution(attribute: Attribute) -> dict[str, Any]:
         ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         n, histogram = counts.total(), [list(pair) for pair in ordered]
     return {"n": n, "mean": mean, "quartiles": quartiles, "histogram": histogram}
+
+
+# Buckets ------------------------------------------------------------------------------------------
+#
+# Source: Ruder et al. (2021), XTREME-R, appendix K and Tables 25 and 26: N = 4 buckets XS, S, L and XL, closed on the
+# right, the first one closed on both sides; equal values are never separated, so that there may be fewer. The rule for
+# the cuts is ExplainaBoard's ``continuous`` (0.12.7): a bucket is closed once it holds its share of the items that are
+# left and the value changes.
+
+
+def equal_count(values: Floats, names: Sequence[str] = BUCKET_NAMES) -> tuple[Bucket, ...]:
+    """Return at most ``len(names)`` intervals that hold about as many of the values each.
+
+    Equal values are never separated: there are fewer intervals where they force it, named in order. None at all
+    where no value is finite.
+
+    Args:
+        values: Shape (n,); those that are not finite are ignored.
+        names: The names, one per bucket.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return ()
+    distinct, counts = np.unique(finite, return_counts=True)
+    upto = np.cumsum(counts)
+    buckets: list[Bucket] = []
+    low, done = float(distinct[0]), 0
+    for number, name in enumerate(names):
+        target = done + (len(finite) - done) / (len(names) - number)
+        last = min(int(np.searchsorted(upto, target - 1e-9)), len(distinct) - 1)
+        high = float(distinct[last])
+        buckets.append(Bucket(name=name, low=low, high=high, low_closed=number == 0))
+        low, done = high, int(upto[last])
+        if done == len(finite):
+            break
+    return tuple(buckets)
+
+
+def frequent_values(values: Sequence[str | None], most: int = _MOST_VALUES) -> tuple[Bucket, ...]:
+    """Return a bucket per most frequent value, frequent ones first, and `OTHER_BUCKET` where there are more values.
+
+    Equally frequent values are in the order of their names.
+    """
+    counts = Counter(value for value in values if value is not None)
+    ordered = sorted(counts, key=lambda value: (-counts[value], value))
+    frequent = [value for value in ordered if value != OTHER_BUCKET][:most]
+    has_more = len(ordered) > len(frequent)
+    return tuple(Bucket(name=value) for value in [*frequent, *([OTHER_BUCKET] if has_more else [])])
+
+
+def assign(values: Floats | Sequence[str | None], buckets: Sequence[Bucket]) -> Integers:
+    """Return the number of every value's bucket, `_NOWHERE` for one that lies in none, shape (n,).
+
+    Raises `DataError` where intervals overlap.
+    """
+    if not isinstance(values, np.ndarray):
+        numbers: dict[str | None, int] = {bucket.name: number for number, bucket in enumerate(buckets)}
+        fallback = numbers.get(OTHER_BUCKET, _NOWHERE)
+        codes = (_NOWHERE if value is None else numbers.get(value, fallback) for value in values)
+        return np.fromiter(codes, np.int64, len(values))
+    bucket_numbers = np.full(len(values), _NOWHERE, dtype=np.int64)
+    for number, bucket in enumerate(buckets):
+        assert bucket.low is not None
+        assert bucket.high is not None
+        above = values >= bucket.low if bucket.low_closed else values > bucket.low
+        inside = above & (values <= bucket.high)
+        if (bucket_numbers[inside] != _NOWHERE).any():
+            raise DataError(
+                f"The bucket {bucket.name!r} {bucket.interval} overlaps another one; a value lies in both."
+            )
+        bucket_numbers[inside] = number
+    return bucket_numbers

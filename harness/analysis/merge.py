@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.systems import harness_versions, item_view
-from harness.data.translation.opening import translator_names
+from harness.data.translation.services import translator_names
 from harness.errors import DataError, StorageError, UsageError
 from harness.metrics.metric import Metric
 from harness.planning.resolution import Resolution, read_resolution
 from harness.planning.run_config import settings
-from harness.running.summaries import empty_result
+from harness.running.manifest import empty_result
 from harness.scores.aggregation import aggregate_tasks
 from harness.scores.task_intervals import add_task_intervals
 from harness.specs.selection import EXCLUSION_MARK

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.analysis.comparison import compare
-from harness.data.sampling import LIMIT_SEED, draw
+from harness.data.records import LIMIT_SEED, draw
 from harness.errors import UsageError
 from harness.planning.plan import Cell, Model
 from harness.prompts.prompter import Prompter

@@ -220,6 +220,10 @@ def _check(runs: list[Run], gold: GoldFile) -> None:
             f"The gold {str(gold.path)!r} labels items of {', '.join(sorted(gold.tasks))}; the run has "
             f"{', '.join(sorted(tasks))}."
         )
+    if any(cell.view.get("split") == "validation" for run in runs for cell in run.cells):
+        raise UsageError(
+            f"The gold {str(gold.path)!r} has labels of test items, and the run {str(runs[0].path)!r} scored dev items."
+        )
     for task in labelled:
         gold.check_labels(task, tasks[task].kind, tasks[task].labels)
     gold_name = next((cell.view[VIEW] for run in runs for cell in run.cells if VIEW in cell.view), None)

@@ -36,7 +36,7 @@ from harness.statistics import (
     swap_p,
     tied_with_best,
 )
-from harness.statistics.arrays import Booleans, Floats
+from harness.statistics.interval import Booleans, Floats
 from harness.statistics.significance import least_p
 
 ALPHA = 0.05

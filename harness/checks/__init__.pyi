@@ -7,6 +7,6 @@ from .id_alignment import (
     pairing_order as pairing_order,
     stands_for_source as stands_for_source,
 )
+from .prompt_checks import needed_words as needed_words
 from .spec_checks import check_task as check_task
 from .task_audit import Finding as Finding, Note as Note, TaskAudit as TaskAudit
-from .word_checks import needed_words as needed_words

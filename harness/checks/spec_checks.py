@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from string import Formatter
 from typing import TYPE_CHECKING
 
-from harness.checks.word_checks import word_problems
+from harness.checks.prompt_checks import word_problems
 from harness.data.readers.reader import reader_advice
 from harness.data.resolve import check_relative
 from harness.data.sources import columns_option, with_conditions
 from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages.table import CODE_NAMES, LanguageTable, known_languages
-from harness.specs.published import PublishedSpec, SystemScores
+from harness.specs.documents import PublishedSpec, SystemScores
 from harness.specs.schema import (
     SPLITS,
     HubSource,
@@ -155,6 +155,7 @@ def _unknown_scores(
             if metric not in registry.metrics:
                 unknown = UnknownNameError("metric", metric, registry.metrics.names)
                 yield (*place, "scores", task, metric), str(unknown)
+    yield from _too_low(place, system, registry)
     for task, view in system.views.items():
         conditions = [*PRINTED_CONDITIONS, *(catalog.task(task).spec.axes if task in installed else ())]
         for name in view:
@@ -168,6 +169,19 @@ def _unknown_scores(
                     unknown = UnknownNameError(f"language of {task!r}", code, codes)
                     message = known_languages().meant_by(code) or str(unknown)
                     yield (*place, "languages", task, metric, code), message
+
+
+def _too_low(place: tuple[str, ...], system: SystemScores, registry: Registry) -> Iterator[Found]:
+    """Yield the scores and scores by language that are lower than their metric can be."""
+    for task, scores in system.scores.items():
+        for metric in registry.metrics.names & scores.keys():
+            lowest = 100 * registry.metrics.get(metric).lowest
+            table = system.languages.get(task, {}).get(metric, {})
+            values: dict[tuple[str, ...], float] = {("scores", task, metric): scores[metric]}
+            values |= {("languages", task, metric, code): value for code, value in table.items()}
+            for path, value in values.items():
+                if value < lowest:
+                    yield (*place, *path), f"must be at least {lowest:g}, got {value:g}"
 
 
 def _document_at(path: KeyPath, entry: TaskEntry) -> Document:

@@ -14,19 +14,15 @@ from harness.checks.spec_checks import published_problems, suite_problems, task_
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
+from harness.specs.documents import FragmentSpec, PromptSpec, PublishedSpec, RecipeSpec
 from harness.specs.folder import read_entries, yaml_files
-from harness.specs.fragment import FragmentSpec
-from harness.specs.partial import valid_part
-from harness.specs.prompt import PromptSpec
-from harness.specs.published import PublishedSpec
-from harness.specs.recipe import RecipeSpec
 from harness.specs.schema import (
     SpecModel,
     SuiteSpec,
     TrainingSpec,
 )
 from harness.specs.task_entry import Entry
-from harness.specs.validating import validate_document
+from harness.specs.validating import valid_part, validate_document
 
 MODELS: dict[str, type[SpecModel]] = {
     "training": TrainingSpec,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.prompts.preview import Rendering
+from harness.prompts.prompter import Rendering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

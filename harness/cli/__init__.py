@@ -1,4 +1,4 @@
-"""The command line: one short file per command, no logic."""
+"""The command line: a short file per command or group of small commands, no logic."""
 
 from __future__ import annotations
 

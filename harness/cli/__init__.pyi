@@ -1,9 +1,9 @@
 """Names of harness.cli that plugins, adapters and programs use, and the modules that define them."""
 
-from .configuration import make_config as make_config
 from .display import (
     PrintableConsole as PrintableConsole,
     print_report as print_report,
+    print_table as print_table,
     show_run as show_run,
     show_runs as show_runs,
     stderr as stderr,
@@ -21,6 +21,7 @@ from .option import (
     Romanised as Romanised,
     TasksFrom as TasksFrom,
     extends as extends,
+    make_config as make_config,
     takes_settings as takes_settings,
 )
 from .output import (
@@ -34,4 +35,3 @@ from .output import (
     write_files as write_files,
     write_rows as write_rows,
 )
-from .table import print_table as print_table

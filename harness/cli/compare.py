@@ -11,7 +11,17 @@ import typer
 
 from harness.cli import option as o
 from harness.cli.files import JsonRows, OnlyTasks, OtherMetric
-from harness.cli.output import FIGURES, format_suffixes
+from harness.cli.output import (
+    FIGURES,
+    check_output_file,
+    choose_format,
+    echo,
+    format_suffixes,
+    reporting_broken_plugins,
+    write_or_print,
+    write_rows,
+)
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.metrics.metric import Metric
@@ -79,7 +89,6 @@ def compare(
 
     Example: harness compare runs/e5-small runs/smollm2 --tasks xnli
     """
-    from harness.cli.output import check_output_file, choose_format, reporting_broken_plugins
     from harness.running.session import open_session
     from harness.specs.selection import language_codes, split_names
 
@@ -105,8 +114,6 @@ def _check_options(
     words: tuple[str, str], options: Mapping[str, object], format_name: str, unsupported: Collection[str]
 ) -> None:
     """Raise `UsageError` for options and formats that a comparison does not have: its words say what it is and has."""
-    from harness.errors import UsageError
-
     rejected = [name for name, value in options.items() if value]
     rejected += [f"--format {format_name}"] if format_name in unsupported else []
     if rejected:
@@ -119,8 +126,6 @@ def _systems(
     """Compare the systems of runs, and write the ids of the items that all or none have right."""
     from harness.analysis.comparison import compare as compare_runs
     from harness.cli.live import show_steps
-    from harness.cli.output import write_rows
-    from harness.errors import UsageError
     from harness.reporting.comparison.comparison import comparison_blocks, comparison_rows, item_rows
     from harness.reporting.comparison.paper import paper_text
     from harness.reporting.overview.figures import forest_figure
@@ -190,9 +195,7 @@ def _history(folders: Sequence[Path], metrics: NamedTable[Metric], only: Mapping
 
 
 def _text(rows: Rows, blocks: Callable[[], list[Block]], format_name: str) -> str:
-    from harness.reporting.render.latex import render_latex
-    from harness.reporting.render.markdown import render_markdown
-    from harness.reporting.render.rows import csv_text
+    from harness.reporting.render.text import csv_text, render_latex, render_markdown
 
     if format_name == "csv":
         return csv_text(rows)
@@ -210,7 +213,6 @@ def _show(
 ) -> None:
     """Print a comparison, or write it into a file, from what makes its blocks, its figure and its other formats."""
     from harness.cli.display import print_report
-    from harness.cli.output import echo, write_or_print, write_rows
     from harness.reporting.render.console import print_blocks
 
     write_rows(json_file, rows)

@@ -11,7 +11,15 @@ import typer
 
 from harness.cli import option as o
 from harness.cli.files import OnlyTasks, OtherMetric
-from harness.cli.output import FIGURES, choose_format, format_suffixes
+from harness.cli.output import (
+    FIGURES,
+    check_output_file,
+    choose_format,
+    format_suffixes,
+    reporting_broken_plugins,
+    write_or_print,
+    write_rows,
+)
 from harness.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +98,6 @@ def diagnose(
     """
     from harness.analysis import diagnosis
     from harness.cli.live import show_steps
-    from harness.cli.output import check_output_file, reporting_broken_plugins, write_rows
     from harness.reporting.weakness.diagnosis import diagnosis_blocks
     from harness.running.session import open_session
     from harness.specs.selection import language_codes, split_names
@@ -137,7 +144,7 @@ def _pairs(
     """Return the rows of languages against another one, or their translated versions, and what makes their blocks."""
     from harness.analysis.language_pair import language_pairs, version_pairs
     from harness.cli.live import show_steps
-    from harness.reporting.languages.language_pair import language_pair_blocks
+    from harness.reporting.languages.language import language_pair_blocks
 
     if against is not None and variants:
         raise UsageError("--against names a language, and --variant a version of the same language.")
@@ -166,7 +173,6 @@ def _show(
     import json
 
     from harness.cli.display import print_report
-    from harness.cli.output import write_or_print
     from harness.reporting.render.console import print_blocks
 
     if form == "json":
@@ -179,7 +185,6 @@ def _show(
 
 def _write(diagnosis: Diagnosis, form: str, output: Path | None) -> None:
     """Print or write a diagnosis in a format of documents or of figures."""
-    from harness.cli.output import write_or_print
     from harness.reporting.weakness.diagnosis_files import diagnosis_figure, diagnosis_text
 
     if output is not None and form in FIGURES:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Column, Table
+from rich.text import Text
 
 from harness.cli.output import echo, printable, write_rows
 
@@ -123,7 +124,7 @@ def show_run(folder: Path, json_file: Path | None = None, *, details: bool = Fal
     further = "--notes" if details else "by language, or --notes"
     echo(f"Run folder: {folder}   More: harness report {folder} ({further})")
     if json_file is not None:
-        from harness.reporting.render.rows import cell_rows
+        from harness.reporting.render.text import cell_rows
 
         write_rows(json_file, cell_rows(runs))
     return int(any(cell.status == "failed" for run in runs for cell in run.cells))
@@ -131,8 +132,8 @@ def show_run(folder: Path, json_file: Path | None = None, *, details: bool = Fal
 
 def show_fits(folder: Path) -> int:
     """Print which models a run of ``--fits-only`` has; return 1 where one could not be trained, else 0."""
-    from harness.cli.progress_text import duration
-    from harness.reporting.blocks.remark import counted
+    from harness.cli.tally import duration
+    from harness.reporting.blocks.words import counted
     from harness.storage.run_folder import Run
 
     run = Run(folder)
@@ -158,3 +159,16 @@ def show_runs(runs: Sequence[Run], *, details: bool, by: Grouping = "family") ->
     summary, width = summarise(runs, sections=installed_sections(in_terminal=True)), stdout().width
     tables = detail_blocks(summary, width=width, by=by) if details else []
     print_report([*tables, *glance_blocks(runs, summary, width=width, alone=not details)])
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, err: bool = False) -> None:
+    """Print a plain table that folds long fields, to stderr where `err`.
+
+    Control characters are shown, since names come from third parties.
+    """
+    table = Table(
+        *(Column(Text(printable(head))) for head in heads), box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for row in rows:
+        table.add_row(*(Text(printable(field)) for field in row))
+    (stderr if err else stdout)().print(table)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import reporting_broken_plugins
+from harness.errors import StoppedError
 from harness.planning.run_config import OUTPUT, settings
 
 if TYPE_CHECKING:
@@ -41,23 +43,20 @@ def evaluate(
 
     Example: harness eval --tasks xnli,xquad --model hf:xlm-roberta-base --data hub
     """
-    from harness.cli.configuration import make_config, resumed_config
-
     options = {**given, "batch_tokens": batch_tokens, "convert_weights": convert_weights}
-    run_config = make_config(options, config) if resume is None else resumed_config(options, config, resume)
+    run_config = (
+        o.make_config(options, config) if resume is None else o.resumed_config(options, config, resume)
+    )
     return _run(run_config, json_file, resume=resume is not None, verbose=verbose, details=details)
 
 
 def _run(config: RunConfig, json_file: Path | None, *, resume: bool, verbose: bool, details: bool) -> int:
     from harness.api import run
     from harness.cli.display import show_fits, show_plan, show_run
-    from harness.cli.hub import print_downloads
+    from harness.cli.fetch import print_downloads
     from harness.cli.live import show_progress, show_steps
-    from harness.cli.output import reporting_broken_plugins
-    from harness.errors import StoppedError
-    from harness.running.launch import needs_start, start_processes
+    from harness.running.processes import Interrupted, needs_start, start_processes
     from harness.running.session import check_output_folder, open_session, prepare
-    from harness.running.signals import Interrupted
 
     if not resume:
         check_output_folder(config)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import echo, reporting_broken_plugins, write_rows
+from harness.errors import HarnessError
 from harness.planning.run_config import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.running.fetching import Fetched, FetchedPlan
+    from harness.planning.run_config import RunConfig
+    from harness.running.session import Fetched, FetchedPlan, Session
 
 app = typer.Typer(add_completion=False)
 
@@ -45,16 +49,12 @@ def fetch(
 
     Example: harness fetch hf:xlm-roberta-base hf:google/mt5-small --convert --tasks xnli,xquad
     """
-    from harness.cli.configuration import make_config
-    from harness.cli.hub import print_downloads
     from harness.cli.live import show_steps
-    from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.running.fetching import fetch_plan, fetched_data
-    from harness.running.session import open_session
+    from harness.running.session import fetch_plan, fetched_data, open_session
 
     references: list[str | None] = [*dict.fromkeys([*(names or []), *(model or [])])]
     configs = [
-        make_config({**given, "model": reference}, config, needs_task=not references)
+        o.make_config({**given, "model": reference}, config, needs_task=not references)
         for reference in references or [None]  # None leaves it to the configuration file
     ]
     session = open_session(configs[0].tasks_from)
@@ -73,13 +73,34 @@ def fetch(
     return 1 if missing or (configs[0].tasks and not data) else 0
 
 
-def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[FetchedPlan]) -> None:
-    from harness.cli.output import echo
-    from harness.cli.table import print_table
+def print_downloads(config: RunConfig, session: Session) -> None:
+    """Print how much a run will fetch from the Hub at most, and which datasets are gated, before it is fetched."""
+    if config.data.mode != "hub":
+        return
+    from harness.planning.hub_sources import HubSources
     from harness.registry.doctor import shown_size
-    from harness.reporting.blocks.remark import counted
+    from harness.reporting.blocks.words import counted
+    from harness.specs.selection import select
+    from harness.storage.files import cache_folder
+
+    with suppress(HarnessError):  # the plan that follows raises it
+        selected = select(session.catalog, config.tasks, config.languages, shots=config.shots)
+        sources = HubSources(selected, session.registry, session.catalog, cache_folder() / "data")
+        files, gated = sources.downloads(config.train_languages)
+        if files:
+            size = f"{shown_size(sum(files.values()))} in {counted(len(files), 'file')}"
+            echo(f"To download from the Hub, at most: {size}", err=True)
+        for path in gated:
+            page = f"https://huggingface.co/datasets/{path}"
+            echo(f"Gated: {path}. Accept its conditions at {page}, then run: hf auth login", err=True)
+
+
+def _show(fetched: Sequence[Fetched], missing: dict[str, str], found: Sequence[FetchedPlan]) -> None:
+    from harness.cli.display import print_table
+    from harness.registry.doctor import shown_size
+    from harness.reporting.blocks.words import counted
     from harness.reporting.overview.missing import skipped_lines
-    from harness.running.fetching import translators_of
+    from harness.running.session import translators_of
     from harness.storage.files import cache_folder
 
     plans = [each.plan for each in found if each.plan is not None]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.files import JsonRows, SpecFiles
-from harness.cli.output import echo
+from harness.cli.output import echo, reporting_broken_plugins, write_rows
+from harness.errors import DataError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from harness.analysis.coverage import CoveredLanguage, SuiteCoverage
@@ -40,8 +41,6 @@ def languages(
     json_file: JsonRows = None,
 ) -> None:
     """List the languages by code: name, script, family, and the tasks that have them."""
-    from harness.errors import UsageError
-
     if suite is None:
         _show_languages(codes or [], tasks_from or [], json_file)
     elif codes:
@@ -51,8 +50,7 @@ def languages(
 
 
 def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file: Path | None) -> None:
-    from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.cli.table import print_table
+    from harness.cli.display import print_table
     from harness.cli.tasks import open_catalog, task_rows
     from harness.languages.table import known_languages
 
@@ -93,8 +91,7 @@ def _shown(value: object) -> str:
 
 def _show_suite(name: str, tasks_from: Sequence[Path], json_file: Path | None) -> None:
     from harness.analysis.coverage import suite_coverage
-    from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.cli.table import print_table
+    from harness.cli.display import print_table
     from harness.cli.tasks import open_catalog
 
     plugins, catalog = open_catalog(tasks_from)
@@ -167,7 +164,6 @@ def _notes(coverage: SuiteCoverage) -> Iterator[str]:
 
 def _typology(languages: Sequence[Language]) -> str:
     from harness.analysis.coverage import FEATURE_SETS, typology_index
-    from harness.errors import DataError, MissingExtraError
 
     try:
         values = [f"{typology_index(languages, name):.3f} ({name})" for name in FEATURE_SETS]

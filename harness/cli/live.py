@@ -13,11 +13,10 @@ from rich.markup import escape
 
 from harness.cli.display import stderr
 from harness.cli.panel import WIDEST, Panel, tally_lines
-from harness.cli.progress_text import cell_text, status_text, step_text, task_text, whole_text
-from harness.cli.tally import Step, Tally
+from harness.cli.tally import Step, Tally, cell_text, status_text, step_text, task_text, whole_text
 from harness.planning.plan import reason_without_language
 from harness.progress import CellOutcome, PlannedCell, PlannedFit, Progress, showing_steps
-from harness.reporting.blocks.remark import counted
+from harness.reporting.blocks.words import counted
 from harness.storage.redaction import redact
 
 UPDATE_EVERY = 0.25

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import (
+    check_output_file,
+    echo,
+    reporting_broken_plugins,
+    write_file,
+    write_rows,
+)
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,13 +39,11 @@ def lock(
 
     Example: harness lock xnli --data hub --output xnli.lock.json
     """
-    from harness.cli.configuration import read_options
-    from harness.cli.output import check_output_file, write_file, write_rows
     from harness.planning.lock_file import lock_run
     from harness.planning.run_config import settings
     from harness.storage.run_folder import Run
 
-    values = read_options(given)
+    values = o.read_options(given)
     check_output_file(output, ".json", ".lock")
     missing: list[str] = []
     if _names_a_run(named):
@@ -65,8 +70,7 @@ def _names_a_run(named: list[str]) -> bool:
 
 
 def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[str]]:
-    from harness.cli.hub import print_downloads
-    from harness.cli.output import reporting_broken_plugins
+    from harness.cli.fetch import print_downloads
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import Lock
     from harness.planning.resolution import resolve_tasks
@@ -96,8 +100,8 @@ def _lock_tasks(named: list[str], values: dict[str, Any]) -> tuple[Lock, list[st
 
 
 def _show(found: Lock, missing: list[str], output: Path) -> None:
-    from harness.cli.output import echo
-    from harness.cli.table import print_table
+
+    from harness.cli.display import print_table
 
     rows = []
     for origin in sorted({entry.origin for entry in found.data}):

@@ -8,18 +8,19 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.output import check_outputs_first, printable
-from harness.cli.tracing import DEBUG
+from harness.cli.output import DEBUG, check_outputs_first, printable
 from harness.errors import (
     BrokenPluginError,
     DeprecatedNameWarning,
     HarnessError,
     StoppedError,
     UnknownNameError,
+    UsageError,
 )
 from harness.registry.guard import call_named, kept_streams
 
@@ -27,25 +28,31 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 COMMANDS = {
-    "eval": ("harness.cli.evaluate", "Evaluate a model: fine-tune or prompt it, score every language."),
-    "plan": ("harness.cli.plan", "Show what eval would do, without doing it."),
-    "fetch": ("harness.cli.fetch", "Download the data and models that a plan needs, for use offline."),
-    "tune": ("harness.cli.tune", "Choose learning rates from a grid on the English dev set, as a recipe."),
-    "score": ("harness.cli.score", "Score a run again from its records; needs no model."),
-    "merge": ("harness.cli.merge", "Make one run of the runs of several machines or tasks."),
-    "lock": ("harness.cli.lock", "Write the revisions and digests of a run's data, for eval --locked."),
-    "report": ("harness.cli.report", "Print or write the report of a run."),
-    "journal": ("harness.cli.journal", "Check the answers that a run has written down."),
-    "compare": ("harness.cli.compare", "Compare runs item by item: scores, differences, agreement."),
-    "diagnose": ("harness.cli.diagnose", "Show where a run is weak, or where two differ, by attribute."),
-    "tasks": ("harness.cli.tasks", "List, show and validate task specs; print their JSON schema."),
-    "models": ("harness.cli.models", "List the model adapters, or show what a model can do."),
+    "eval": ("harness.cli.evaluate:app", "Evaluate a model: fine-tune or prompt it, score every language."),
+    "plan": ("harness.cli.plan:app", "Show what eval would do, without doing it."),
+    "fetch": ("harness.cli.fetch:app", "Download the data and models that a plan needs, for use offline."),
+    "tune": (
+        "harness.cli.tune:app",
+        "Choose learning rates from a grid on the English dev set, as a recipe.",
+    ),
+    "score": ("harness.cli.runs:score_app", "Score a run again from its records; needs no model."),
+    "merge": ("harness.cli.runs:merge_app", "Make one run of the runs of several machines or tasks."),
+    "lock": ("harness.cli.lock:app", "Write the revisions and digests of a run's data, for eval --locked."),
+    "report": ("harness.cli.report:app", "Print or write the report of a run."),
+    "journal": ("harness.cli.runs:journal_app", "Check the answers that a run has written down."),
+    "compare": ("harness.cli.compare:app", "Compare runs item by item: scores, differences, agreement."),
+    "diagnose": ("harness.cli.diagnose:app", "Show where a run is weak, or where two differ, by attribute."),
+    "tasks": ("harness.cli.tasks:app", "List, show and validate task specs; print their JSON schema."),
+    "models": ("harness.cli.environment:models_app", "List the model adapters, or show what a model can do."),
     "doctor": (
-        "harness.cli.doctor",
+        "harness.cli.environment:doctor_app",
         "Show versions, devices, plugins, caches, and what is missing for what.",
     ),
-    "plugins": ("harness.cli.plugins", "List the installed plugins, and what is wrong with broken ones."),
-    "languages": ("harness.cli.languages", "List the languages: codes, scripts, families, tasks."),
+    "plugins": (
+        "harness.cli.environment:plugins_app",
+        "List the installed plugins, and what is wrong with broken ones.",
+    ),
+    "languages": ("harness.cli.languages:app", "List the languages: codes, scripts, families, tasks."),
 }
 ELSEWHERE = {
     "tasks list": "list ls",
@@ -64,6 +71,9 @@ GROUP = "harness.commands"
 OPTIONS = "harness.options"
 """Entry points ``COMMAND.NAME``: functions that take the function of a command, and return it with a further option."""
 INTERRUPTED = 130
+_COMPLETE_VARIABLE = "_HARNESS_COMPLETE"
+"""Set by the shell's script to what it wants to know."""
+_SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 HELP = """\
 Usage: harness [--debug] COMMAND [OPTIONS]
 
@@ -118,10 +128,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(given: list[str]) -> int:
-    if "_HARNESS_COMPLETE" in os.environ:
-        from harness.cli.completion import complete
-
-        return complete(command_summaries(), _app)
+    if _COMPLETE_VARIABLE in os.environ:
+        return _complete(command_summaries(), _app)
     if not given or given[0] in {"-h", "--help", "help"}:
         sys.stdout.write(printable(_help()))
         return 0 if given else 2
@@ -131,9 +139,7 @@ def _dispatch(given: list[str]) -> int:
         sys.stdout.write(f"harness {version('multilingual-harness')}\n")
         return 0
     if given[0] == "--install-completion":
-        from harness.cli.completion import install
-
-        shell, path = install(*given[1:2])
+        shell, path = _install_completion(*given[1:2])
         sys.stdout.write(f"{shell}: wrote {path}; open a new terminal to use it\n")
         return 0
     name, arguments = given[0], given[1:]
@@ -167,7 +173,8 @@ def _app(name: str) -> Any:
     """Return the typer app of a command, with the options that plugins add to it."""
     if name not in COMMANDS:
         return _load(name)
-    app = importlib.import_module(COMMANDS[name][0]).app
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    app = getattr(importlib.import_module(module), attribute)
     for entry_point in _entry_points(f"{name}.", OPTIONS):
         try:
             app = extended(app, _loaded(entry_point, f"The option {entry_point.name!r}"))
@@ -325,6 +332,57 @@ def _plugin_commands() -> dict[str, EntryPoint]:
     return {entry_point.name: entry_point for entry_point in find_entry_points(GROUP)[0]}
 
 
+def _install_completion(shell: str | None = None) -> tuple[str, Path]:
+    """Write the script of a shell and return its name and path; None finds the shell that runs the command.
+
+    Raises `UsageError` for a shell that typer does not know.
+    """
+    if shell is not None and shell not in _SHELLS:
+        raise UsageError(f"No completion for the shell {shell!r}; expected {', '.join(_SHELLS)}.")
+    import typer
+
+    try:
+        shell_name, path = _typer_completion().install(
+            shell, prog_name="harness", complete_var=_COMPLETE_VARIABLE
+        )
+    except typer.Exit as error:
+        raise UsageError(
+            f"The shell is not known; expected {', '.join(_SHELLS)}.",
+            hint="Name it: harness --install-completion bash",
+        ) from error
+    return shell_name, path
+
+
+def _complete(commands: Mapping[str, str], load: Callable[[str], Any]) -> int:
+    """Print what may follow the words in the shell's variables; only the command that they name is loaded."""
+    import typer.core
+    import typer.main
+
+    class Commands(typer.core.TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name not in commands:
+                return None
+            words = (
+                os.environ.get("COMP_WORDS", "").split() or os.environ.get("_TYPER_COMPLETE_ARGS", "").split()
+            )
+            if cmd_name not in words:  # its help is all that a list of commands needs
+                return typer.core.TyperCommand(cmd_name, help=commands[cmd_name])
+            return typer.main.get_command(load(cmd_name))
+
+    _typer_completion().completion_init()
+    group = Commands(name="harness")
+    status = group.main(args=[], prog_name="harness", complete_var=_COMPLETE_VARIABLE, standalone_mode=False)
+    return status if isinstance(status, int) else 0
+
+
+def _typer_completion() -> Any:
+    """Return typer's module, which does not declare what its commands use of it."""
+    return importlib.import_module("typer.completion")
+
+
 def _print_error(message: str, *, debug: bool = False) -> None:
     if debug:
         sys.stderr.write(printable(traceback.format_exc()))
@@ -337,7 +395,7 @@ def run() -> None:
     gc.set_threshold(500_000)  # most objects of a command stay until its end
     status = run_command()
     if "HARNESS_STATUS_FOLDER" in os.environ:  # this process was started by another one of the harness
-        from harness.running.launch import leave_status
+        from harness.running.processes import leave_status
 
         status = leave_status(status)
     gc.freeze()  # or Python visits every object once more before it exits

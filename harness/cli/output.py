@@ -1,4 +1,4 @@
-"""Output of commands: printed text, files that the user named, and the warnings at the end."""
+"""Output of commands: printed text and tables, files that the user named, and the warnings at the end."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.tracing import DEBUG
 from harness.errors import UnknownNameError, UsageError
 from harness.storage.redaction import redact
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.registry.discovery import Plugins
     from harness.specs.catalog import Catalog
 
+DEBUG: ContextVar[bool] = ContextVar("DEBUG", default=False)
+"""Whether the command line has ``--debug``."""
 FIGURES = ("svg", "pdf", "png")
 """Formats for files alone."""
 SUFFIXES = {"console": ".txt", "text": ".txt", "latex": ".tex", "markdown": ".md"}

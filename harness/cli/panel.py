@@ -1,10 +1,15 @@
-"""The panel that a terminal shows while a command works."""
+"""The panel that a terminal shows while a command works, above which the output of others is printed."""
 
 from __future__ import annotations
 
+import io
+import logging
+import re
+import sys
 import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.cells import cell_len
 from rich.markup import escape
@@ -12,9 +17,8 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from harness.cli.aside import Aside
 from harness.cli.display import PrintableConsole
-from harness.cli.progress_text import duration, score_text, status_text, step_text, whole_text
+from harness.cli.tally import duration, score_text, status_text, step_text, whole_text
 from harness.storage.redaction import redact
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ BAR = (10, 40)
 """Columns of the bar: fewer than the first are none."""
 REFRESHES = 4
 """In a second."""
+_CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Panel:
@@ -46,7 +51,7 @@ class Panel:
         """Message of other work on its own progress, such as a download."""
         self._started = time.monotonic()
         self._live: Live | None = None
-        self._aside = Aside(stream, line=self.print, status=self._take_status)
+        self._aside = _Aside(stream, line=self.print, status=self._take_status)
 
     def __enter__(self) -> Panel:
         return self
@@ -173,3 +178,106 @@ def _last_scores(tally: Tally) -> list[Text]:
         line.append(f"  {score}", "red" if score == "failed" else "")
         lines.append(line.append(f"  {condition}", "dim") if condition else line)
     return lines
+
+
+class _Aside:
+    """Takes what is written to stderr, and to stdout where it is the terminal too.
+
+    A whole line is printed above the panel. A line that is redrawn, as a bar is, is shown in the panel.
+    """
+
+    def __init__(self, stream: TextIO, *, line: Callable[[str], None], status: Callable[[str], None]) -> None:
+        self._stream = stream
+        self._line = line
+        self._status = status
+        self._taken: list[tuple[str, TextIO, _Diverted]] = []
+
+    def start(self) -> None:
+        """Take the streams, also those that log handlers hold."""
+        names = ["stderr", "stdout"] if sys.stdout.isatty() else ["stderr"]
+        for name in names:
+            former: TextIO = getattr(sys, name)
+            diverted = _Diverted(former, self._line, self._status)
+            self._taken.append((name, former, diverted))
+            setattr(sys, name, diverted)
+            _exchange(former, diverted)
+
+    def stop(self) -> None:
+        """Give the streams back; who still holds one of ours writes through it."""
+        while self._taken:
+            name, former, diverted = self._taken.pop()
+            setattr(sys, name, former)
+            _exchange(diverted, former)
+            diverted.release()
+        self._status("")
+
+
+class _Diverted(io.TextIOBase):
+    """A stream that gives whole lines to one function and lines that are redrawn to another."""
+
+    def __init__(self, stream: TextIO, line: Callable[[str], None], status: Callable[[str], None]) -> None:
+        self._stream = stream
+        self._line = line
+        self._status = status
+        self._pending = ""
+        self._is_released = False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the terminal."""
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        """Return whether the stream is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the stream."""
+        return self._stream.fileno()
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Take a text; the rest after its last line end waits for more."""
+        if self._is_released:
+            return self._stream.write(text)
+        *lines, pending = (self._pending + _CONTROL_SEQUENCE.sub("", text)).split("\n")
+        for raw in lines:
+            line = raw.removesuffix("\r")
+            if "\r" in line:
+                self._status("")  # a bar ends with its last state, which is no news
+            elif line.strip():
+                self._line(line)
+        if "\r" in pending:
+            states = [state.strip() for state in pending.split("\r")]
+            self._status(states[-1] or (states[-2] if len(states) > 2 else ""))
+            pending = "\r" + states[-1]
+        self._pending = pending
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream, where it is written to."""
+        if self._is_released:
+            self._stream.flush()
+
+    def release(self) -> None:
+        """From now on, write to the stream itself."""
+        pending, self._pending, self._is_released = self._pending, "", True
+        if pending.strip() and "\r" not in pending:
+            self._stream.write(pending)
+
+
+def _exchange(former: Any, new: Any) -> None:
+    for handler in _stream_handlers():
+        if handler.stream is former:
+            handler.setStream(new)
+
+
+def _stream_handlers() -> Iterator[logging.StreamHandler[Any]]:
+    loggers = (logging.root, *logging.root.manager.loggerDict.values())
+    for logger in loggers:
+        for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
+            if isinstance(handler, logging.StreamHandler):
+                yield handler

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import echo, reporting_broken_plugins, write_rows
+from harness.errors import UsageError
 from harness.planning.run_config import settings
 
 if TYPE_CHECKING:
@@ -67,15 +69,12 @@ def plan(
     **given: Any,
 ) -> None:
     """Show what eval would run, the models it would fit, and what it would skip and why."""
-    from harness.cli.configuration import make_config
     from harness.cli.display import print_report, show_plan
-    from harness.cli.hub import print_downloads
+    from harness.cli.fetch import print_downloads
     from harness.cli.live import show_steps
-    from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.errors import UsageError
     from harness.running.session import open_session, prepare
 
-    run_config = make_config(given, config)
+    run_config = o.make_config(given, config)
     session = open_session(run_config.tasks_from)
     with reporting_broken_plugins(session.registry.plugins, session.catalog), show_steps():
         print_downloads(run_config, session)
@@ -91,7 +90,7 @@ def plan(
         raise UsageError("--price needs --tokens.")
     elif power:
         from harness.analysis.plan_estimates import Assumption
-        from harness.reporting.comparison.power import power_blocks, power_rows
+        from harness.reporting.comparison.comparison import power_blocks, power_rows
 
         difference = None if detect is None else detect / 100
         assumption = Assumption(score=score, correlation=correlation, runs=runs, detect=difference)
@@ -106,8 +105,6 @@ def plan(
 
 def _prices(text: str | None) -> tuple[float, float] | None:
     """Return the prices of input and output; raises `UsageError` for anything but two numbers."""
-    from harness.errors import UsageError
-
     if text is None:
         return None
     try:
@@ -126,8 +123,7 @@ def _show_tokens(
 ) -> list[dict[str, Any]]:
     """Print the tokens of a plan by task and language, and return them as rows."""
     from harness.analysis.plan_estimates import TokenCounter, planned_tokens
-    from harness.cli.output import echo
-    from harness.cli.table import print_table
+    from harness.cli.display import print_table
     from harness.planning.plan import require_cells
     from harness.running.cell_reader import CellReader
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from harness.cli.files import JsonRows
-from harness.cli.output import echo
+from harness.cli.output import (
+    check_output_file,
+    choose_format,
+    echo,
+    reporting_broken_plugins,
+    write_file,
+    write_rows,
+)
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,7 +129,6 @@ def report(
 ) -> None:
     """Print or write the report of a run: its tables by language, then its summary; its baselines are shown too."""
     from harness.cli.display import show_runs
-    from harness.cli.output import reporting_broken_plugins
     from harness.running.manifest import published_documents
     from harness.running.session import open_session
     from harness.storage.run_folder import Run, with_baselines
@@ -162,7 +168,6 @@ def _write(
 ) -> None:
     """Write the report to a file, or the files of a format that writes several into a folder."""
     from harness.cli.live import show_steps
-    from harness.cli.output import write_file
 
     if chosen.write is not None:
         for path in chosen.write(runs, output):
@@ -174,8 +179,7 @@ def _write(
 
 def _format(name: str | None, output: Path | None, reports: NamedTable[ReportFormat]) -> ReportFormat:
     """Return the format of a report, by its name or by the suffix of its file; raises as `choose_format`."""
-    from harness.cli.output import check_output_file, choose_format
-    from harness.reporting.catalog import FORMATS
+    from harness.reporting.formats import FORMATS
 
     every = {report_format.name: report_format for report_format in (*FORMATS, *reports)}
     folders = [report_format.name for report_format in every.values() if report_format.write is not None]
@@ -224,11 +228,10 @@ def _write_rows(
     watts: float | None,
 ) -> None:
     """Write the rows of a part of the report, by default those of its cells."""
-    from harness.cli.output import write_rows
     from harness.reporting.cost.table import equity_rows
     from harness.reporting.overview.paper_tables import matrix_rows
     from harness.reporting.overview.run_remarks import unreadable_answers
-    from harness.reporting.render.rows import cell_rows
+    from harness.reporting.render.text import cell_rows
     from harness.reporting.sections import read_section
 
     if part == "unreadable":
@@ -250,7 +253,6 @@ def _print_item(
 ) -> None:
     """Print one item of runs, in every task and language that has it; raises `UsageError` where none is named."""
     from harness.cli.live import show_steps
-    from harness.cli.output import write_rows
     from harness.reporting.weakness.item_sheet import item_sheets
     from harness.specs.selection import language_codes, split_names
     from harness.storage.run_folder import Run

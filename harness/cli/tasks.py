@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from harness.cli.files import JsonRows, OutputFile, SpecFiles
-from harness.cli.output import echo
-from harness.errors import UsageError
+from harness.cli.output import (
+    check_output_file,
+    choose_format,
+    echo,
+    format_suffixes,
+    reporting_broken_plugins,
+    write_or_print,
+    write_rows,
+)
+from harness.errors import DuplicateNameError, HarnessError, StoppedError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from harness.registry.discovery import Plugins
+    from harness.running.auditor import Auditor
     from harness.running.session import Session
     from harness.specs.catalog import Catalog
     from harness.specs.schema import TaskSpec
@@ -42,8 +51,8 @@ def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
     return plugins, catalog
 
 
-MOST_CODES = 20
-"""Of languages that a row of several tasks names."""
+MOST_NAMES = 20
+"""Of languages that a row of several tasks names, and of labels of a task."""
 
 
 OfSuite = Annotated[
@@ -72,6 +81,8 @@ def list_tasks(
     """List the tasks and suites: kind, languages, licence."""
     from fnmatch import fnmatch
 
+    from harness.cli.display import print_table
+
     if suite is not None:
         _list_suite(suite, format_name, output, tasks_from or (), json_file)
         return
@@ -79,8 +90,6 @@ def list_tasks(
         raise UsageError(
             "--format and --output go with --suite.", hint="--json FILE writes the list of tasks."
         )
-    from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.cli.table import print_table
     from harness.specs.selection import LANGUAGE_MARK, tasks_with
 
     if pattern is not None and pattern.startswith(LANGUAGE_MARK):
@@ -100,7 +109,7 @@ def list_tasks(
         [
             row["task"],
             str(row["kind"] or "?"),
-            _codes(row["languages"], all_of_them=len(rows) == 1),
+            f"{len(row['languages'])}: {' '.join(_cut(row['languages'], all_of_them=len(rows) == 1))}",
             str(row["license"] or "?"),
         ]
         for row in rows
@@ -124,15 +133,7 @@ def _list_suite(
     json_file: Path | None,
 ) -> None:
     """Print or write the tasks of a suite as a table of a paper."""
-    from harness.cli.output import (
-        check_output_file,
-        choose_format,
-        format_suffixes,
-        reporting_broken_plugins,
-        write_or_print,
-        write_rows,
-    )
-    from harness.cli.table import print_table
+    from harness.cli.display import print_table
     from harness.reporting.overview.paper_tables import suite_overview, suite_overview_text
     from harness.running.session import open_session
 
@@ -149,9 +150,9 @@ def _list_suite(
     write_or_print(output, text)
 
 
-def _codes(codes: Sequence[str], *, all_of_them: bool) -> str:
-    listed = codes if all_of_them or len(codes) <= MOST_CODES else [*codes[: MOST_CODES - 1], "..."]
-    return f"{len(codes)}: {' '.join(listed)}"
+def _cut(names: Sequence[str], end: str = "...", *, all_of_them: bool = False) -> Sequence[str]:
+    """Return names, and of many the first ones with `end` in place of the others."""
+    return names if all_of_them or len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], end]
 
 
 def _suite_tasks(catalog: Catalog, pattern: str | None, having: Sequence[str] | None) -> dict[str, list[str]]:
@@ -160,8 +161,6 @@ def _suite_tasks(catalog: Catalog, pattern: str | None, having: Sequence[str] | 
     A suite that two plugins bring becomes a problem of the catalogue.
     """
     from fnmatch import fnmatch
-
-    from harness.errors import DuplicateNameError
 
     suites = {}
     for name in catalog.names("suite"):
@@ -176,8 +175,6 @@ def _suite_tasks(catalog: Catalog, pattern: str | None, having: Sequence[str] | 
 
 def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the row of every task in the list; one that cannot be read becomes a problem of the catalogue."""
-    from harness.errors import HarnessError
-
     for name in names:
         try:
             entry = catalog.entry("task", name)
@@ -225,8 +222,7 @@ def show(
 ) -> None:
     """Show a task: what it is, how it is scored, trained and prompted, and where its data come from."""
     from harness.checks.spec_checks import check_task
-    from harness.cli.output import reporting_broken_plugins, write_rows
-    from harness.cli.table import print_table
+    from harness.cli.display import print_table
     from harness.running.session import open_session
 
     session = open_session(tasks_from or ())
@@ -251,14 +247,15 @@ def show(
 def _task_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     """Return the properties of a task, as pairs of name and value."""
     spec = entry.spec
-    transfer = spec.transfer
+    # Those of the document: a kind may make sets of them.
+    labels, transfer = getattr(spec, "labels", ()), spec.transfer
     training = "" if transfer is None else f"{' then '.join(transfer.stages)}, recipe {transfer.recipe}"
     return [
         ["description", spec.description],
         ["kind", spec.kind],
         ["version", str(spec.version)],
         ["inputs", ", ".join(spec.input_names)],
-        ["labels", ", ".join(spec.label_names)],
+        ["labels", ", ".join(_cut(labels, f"... ({len(labels)} in all)"))],
         ["metrics", ", ".join(spec.metrics)],
         ["protocols", ", ".join(spec.protocols)],
         ["training", training],
@@ -293,7 +290,7 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
 
 def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     """Return which prompts have words in the languages that fragments added, and where missing ones are written."""
-    from harness.checks.word_checks import is_missing_words, place_of_words
+    from harness.checks.prompt_checks import is_missing_words, place_of_words
 
     rows = []
     added = [code for code in entry.added if code not in entry.on_request]
@@ -316,7 +313,6 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
 def _render(
     session: Session, task: str, prompt: str | None, data: Sequence[str], asked: Mapping[str, Any]
 ) -> None:
-    from harness.cli.output import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.planning.run_config import RunConfig, data_options
     from harness.running.item_prompt import render_first_item
@@ -394,8 +390,6 @@ def validate(
     what they say. Exit status 1 where they are not, or where a named task has no test items there.
     """
     from harness.checks.spec_validation import validate_specs
-    from harness.cli.auditing import audit_checked, print_checked
-    from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.running.auditor import open_auditor
     from harness.running.session import open_session
 
@@ -405,14 +399,14 @@ def validate(
         if data:
             # Fills the table here, so that faulty declarations of checks are reported with the other problems.
             len(session.registry.task_checks)
-    print_checked(checked, spec_alone=not data)
+    _print_checked(checked, spec_alone=not data)
     broken = any(item["problems"] for item in checked)
     has_findings = False
     if locked is not None and not data:
         raise UsageError("--locked compares data with a lock file: name the data with --data.")
     if data:
         auditor = open_auditor(session, data, locked)
-        has_findings = audit_checked(session, checked, auditor, named=bool(targets), prompts=prompts)
+        has_findings = _audit_checked(session, checked, auditor, named=bool(targets), prompts=prompts)
     write_rows(json_file, checked)
     return 2 if broken else int(has_findings)
 
@@ -423,9 +417,71 @@ def schema(
 ) -> None:
     """Print the JSON schema of spec files; editors use it to complete and check them."""
     from harness.checks.spec_validation import spec_schema
-    from harness.cli.output import check_output_file, write_or_print
     from harness.running.session import open_session
 
     check_output_file(output, ".json")
     text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
     write_or_print(output, text)
+
+
+def _print_checked(checked: Sequence[Mapping[str, Any]], *, spec_alone: bool) -> None:
+    """Print a line for every document, and the faults of broken ones; without data the spec is all that is checked."""
+    for item in checked:
+        if item["problems"]:
+            count = len(item["problems"])
+            echo(f"{item['source']}: {count} {'fault' if count == 1 else 'faults'}", err=True)
+            for problem in item["problems"]:
+                echo(f"  {problem}", err=True)
+        else:
+            echo(f"{'' if spec_alone else 'spec '}ok  {item['sort']} {item['name']}")
+
+
+def _audit_checked(
+    session: Session, checked: list[dict[str, Any]], auditor: Auditor, *, named: bool, prompts: bool
+) -> bool:
+    """Check the tasks without problems on data and add the results to their rows.
+
+    Returns whether there is a fault; a task that the user named and that has no test item is one.
+    """
+    from harness.running.auditor import audited_entry
+
+    faulty = False
+    for row in checked:
+        entry = (
+            None
+            if row["problems"]
+            else audited_entry(session.catalog, row["sort"], row["name"], row["source"])
+        )
+        if entry is None:
+            continue
+        try:
+            audit = auditor.audit(entry, only=_own_languages(row) if named else ())
+        except (StoppedError, StorageError):
+            raise
+        except HarnessError as error:
+            # The other tasks can still be checked.
+            echo(f"  fault    {entry.spec.task}: {error}", err=True)
+            row["proof"], faulty = {"error": str(error)}, True
+            continue
+        row["proof"] = audit.to_json()
+        faulty = faulty or bool(audit.findings) or (named and audit.is_empty)
+        echo(audit.summary())
+        for finding in audit.findings:
+            echo(f"  fault    {finding}", err=True)
+        for note in audit.notes:
+            echo(f"  note     {note}")
+        for reason in audit.skipped:
+            echo(f"  skipped  {audit.task}: {reason}.")
+        for line in audit.prompt_lines(whole=prompts):
+            echo(line)
+    return faulty
+
+
+def _own_languages(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the languages of a fragment, the only ones its author asks about; none for other documents."""
+    from harness.specs.folder import read_entry
+
+    if row["sort"] != "extends":
+        return ()
+    path = Path(row["source"])
+    return tuple(read_entry(row["source"], path, path.parent).document.data["languages"])

@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import (
+    check_output_file,
+    echo,
+    reporting_broken_plugins,
+    write_file,
+    write_rows,
+)
+from harness.errors import StoppedError
 from harness.planning.run_config import settings
 
 if TYPE_CHECKING:
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from harness.planning.run_config import RunConfig
     from harness.running.session import Prepared
     from harness.running.tuning import Cost, Target
-    from harness.specs.recipe import RecipeSpec, TunedFit, Value
+    from harness.specs.documents import RecipeSpec, TunedFit, Value
 
 SETTINGS = (
     "tasks", "model", "options", "languages", "tasks_from", "data", "limit", "train_limit", "seeds", "recipe", "prompt"
@@ -47,13 +55,11 @@ def tune(
 
     Example: harness tune --tasks xnli --model hf:xlm-roberta-base --grid learning_rate=1e-5,2e-5,3e-5
     """
-    from harness.cli.configuration import make_config
-    from harness.cli.output import check_output_file, echo, reporting_broken_plugins, write_file, write_rows
     from harness.running.session import open_session, prepare
     from harness.running.tuning import find_targets, read_grid
 
     values = read_grid(grid)
-    run_config = make_config({**given, "batch_tokens": batch_tokens}, config)
+    run_config = o.make_config({**given, "batch_tokens": batch_tokens}, config)
     file = output or Path(f"tuned-{_name(run_config.model)}.yaml")
     check_output_file(file, ".yaml", ".yml")
     session = open_session(run_config.tasks_from)
@@ -85,13 +91,10 @@ def _tuned(
 ) -> RecipeSpec | None:
     """Return the recipe with what was chosen; None where only the cost was wanted."""
     from harness.cli.live import show_progress
-    from harness.cli.output import echo
-    from harness.errors import StoppedError
     from harness.running.fit_store import FitStore
-    from harness.running.processes import ProcessGroup
-    from harness.running.signals import Interruption
+    from harness.running.processes import Interruption, ProcessGroup
     from harness.running.tuning import choose, cost, tuned_recipe
-    from harness.specs.recipe import Tuning
+    from harness.specs.documents import Tuning
     from harness.storage.files import cache_folder
 
     plan = prepared.plan
@@ -125,8 +128,8 @@ def _tuned(
 
 
 def _cost_text(targets: Sequence[Target], found: Cost) -> str:
-    from harness.cli.progress_text import duration
-    from harness.reporting.blocks.remark import counted
+    from harness.cli.tally import duration
+    from harness.reporting.blocks.words import counted
 
     trials = sum(len(target.trials) for target in targets)
     cached = f", {found.cached} more in the cache" if found.cached else ""
@@ -160,8 +163,8 @@ def _rows(fit: TunedFit) -> list[dict[str, Any]]:
 
 
 def _show(rows: Sequence[Mapping[str, Any]]) -> None:
-    from harness.cli.output import echo
-    from harness.cli.table import print_table
+
+    from harness.cli.display import print_table
 
     lines = [
         [

@@ -1,4 +1,4 @@
-"""Features: attributes of items by which a diagnosis splits a score, and what they are computed from."""
+"""Features: attributes of items by which a diagnosis splits a score, what they are computed from, and their buckets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from harness.data.buckets import Bucket
 
 Values = Any
 """An array of float64, shape (n,), for a continuous feature (NaN where an item has no value); a list of n texts
@@ -105,6 +104,25 @@ class FeatureContext:
     """The words of the training data in lower case, where they were given."""
     english: Callable[[], Items | None] = lambda: None
     """Reads the English items of the run's task where items of all languages have the same ids; else None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """An interval ``(low, high]``, ``[low, high]`` where `low_closed`, or a value, for which the bounds are None."""
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    low_closed: bool = False
+
+    @property
+    def interval(self) -> str:
+        """``(2, 5]``; the value itself for a bucket of one value."""
+        if self.low is None or self.high is None:
+            return self.name
+        if self.low == self.high and self.low_closed:
+            return f"{self.low:.3g}"
+        return f"{'[' if self.low_closed else '('}{self.low:.3g}, {self.high:.3g}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,21 @@
-"""The records that flow through the harness: rows, examples, predictions, scored items."""
+"""The records that flow through the harness: rows, examples, predictions, pools; and the draw that a limit makes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import heapq
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from harness.errors import DataError
+
+_Item = TypeVar("_Item")
+LIMIT_SEED = 0
+"""Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,3 +251,105 @@ def is_tied(scores: Sequence[float]) -> bool:
     """Return whether several choices have the best score, to a millionth: the first of them is taken, by its place."""
     best = max(scores)
     return sum(best - score < 5e-7 for score in scores) > 1
+
+
+class CandidatePool:
+    """All candidates of a task, in the order of the files."""
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        owner: str,
+        languages: Sequence[str] = (),
+        missing: Sequence[str] = (),
+    ) -> None:
+        """Keep the candidates; raises `DataError` where there are none or an id repeats.
+
+        Args:
+            candidates: In the order in which ties are broken.
+            owner: The task, for messages.
+            languages: Those whose files were read, where every language adds its own.
+            missing: Languages whose files were not found: scores are then those of a smaller pool.
+        """
+        self.candidates = candidates
+        self.owner = owner
+        self.languages = tuple(languages)
+        self.missing = tuple(missing)
+        if not candidates:
+            raise DataError(f"The candidate pool of {owner!r} is empty.")
+        self.row_of: dict[str, int] = {}
+        for row, candidate in enumerate(candidates):
+            if self.row_of.setdefault(candidate.id, row) != row:
+                raise DataError(
+                    f"The candidate id {candidate.id!r} of {owner!r} occurs twice in its pool, as candidates "
+                    f"{self.row_of[candidate.id] + 1} and {row + 1}; ids must be unique."
+                )
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @cached_property
+    def answering(self) -> Mapping[str, tuple[Candidate, ...]]:
+        """Query id -> the candidates whose rows say that they answer it."""
+        by_query: dict[str, list[Candidate]] = {}
+        for candidate in self.candidates:
+            for query in candidate.answers:
+                by_query.setdefault(query, []).append(candidate)
+        return {query: tuple(answers) for query, answers in by_query.items()}
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of all ids and texts."""
+        state = hashlib.blake2b(digest_size=16)
+        for candidate in self.candidates:
+            state.update(f"{candidate.id}\0{candidate.text}\0".encode())
+        return state.hexdigest()
+
+
+def draw(ids: Sequence[str], limit: int | None, *, seed: int, task: str, language: str | None) -> list[int]:
+    """Return the indices of the items that are kept, in their original order: min(limit, len(ids)) of them.
+
+    Every item gets a key, the BLAKE2b digest of (seed, task, language, id), and the smallest keys are kept.
+    So the choice depends on nothing else: it does not change when the file is reordered, and a smaller limit
+    takes a subset of what a larger one takes. For a parallel task pass ``language=None``, so that the same
+    items are taken in every language and variant. All items are kept when `limit` is None.
+
+    Raises `ValueError` for a negative limit, or for ids that are not unique.
+    """
+    if limit is None:
+        return list(range(len(ids)))
+    if len(set(ids)) != len(ids):
+        raise ValueError(f"The ids of the items of {task!r} must be unique.")
+    return [index for index, _ in draw_items(ids, limit, str, seed=seed, task=task, language=language)]
+
+
+def draw_items(
+    items: Iterable[_Item],
+    limit: int,
+    identify: Callable[[_Item], str],
+    *,
+    seed: int,
+    task: str,
+    language: str | None,
+) -> list[tuple[int, _Item]]:
+    """Return the indices and items that `draw` keeps, in their order; holds no more than `limit` items at a time.
+
+    Goes through all items, whose ids must be unique (not checked). Raises `ValueError` for a negative limit.
+    """
+    if limit < 0:
+        raise ValueError(f"The limit must not be negative, found {limit}.")
+    stream = iter(items)
+    keyed = (
+        (_draw_key(seed, task, language, identify(item)), index, item) for index, item in enumerate(stream)
+    )
+    smallest = heapq.nsmallest(limit, keyed)
+    for _ in stream:  # A limit of 0 takes nothing, but the checks of the items must see them all.
+        pass
+    return sorted(((index, item) for _, index, item in smallest), key=lambda pair: pair[0])
+
+
+def _draw_key(seed: int, task: str, language: str | None, identifier: str) -> bytes:
+    # JSON keeps the parts apart, so that no id can imitate another task's.
+    identity = json.dumps([seed, task, language or "", identifier])
+    return blake2b(identity.encode("ascii"), digest_size=16).digest()

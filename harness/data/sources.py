@@ -11,10 +11,14 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.data.readers.column import MissingColumnError, wanted_records
-from harness.data.readers.reader import Reader, reader_advice
-from harness.data.readers.text import extra_blank_lines
-from harness.data.records import Row
+from harness.data.readers.reader import (
+    MissingColumnError,
+    Reader,
+    extra_blank_lines,
+    reader_advice,
+    wanted_records,
+)
+from harness.data.records import Row, draw_items
 from harness.data.resolve import (
     DataOptions,
     DataRef,
@@ -26,8 +30,7 @@ from harness.data.resolve import (
     resolve,
     unusable,
 )
-from harness.data.sampling import draw_items
-from harness.data.translation.translators import TranslatorContext
+from harness.data.translation.services import TranslatorContext
 from harness.data.translation.variants import TextChange, Translations
 from harness.errors import DataError, HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.languages.table import Language

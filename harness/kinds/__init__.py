@@ -1,4 +1,4 @@
-"""Kinds of task: one file each, with its spec, its records, its references and its methods."""
+"""Kinds of task: one file per family, with their specs, records, references and methods."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Names of harness.kinds that plugins, adapters and programs use, and the modules that define them."""
 
-from .choosing import choice_methods as choice_methods
 from .kind import (
     ReadContext as ReadContext,
     TaskKind as TaskKind,
@@ -15,6 +14,7 @@ from .kind import (
 from .methods import (
     Method as Method,
     MethodContext as MethodContext,
+    choice_methods as choice_methods,
     generate_method as generate_method,
     head_method as head_method,
 )

@@ -247,3 +247,5 @@ KIND = TaskKind(
     summary="a language model prefers the right form, sentence or answer to the wrong ones",
     texts=lambda example, spec: (example.before + example.right + example.after,),
 )
+
+KINDS = (KIND,)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from harness.data.pool import CandidatePool
-from harness.data.records import Candidate, Example, Row
+from harness.data.records import Candidate, CandidatePool, Example, Row
 from harness.errors import DataError, near_names
 from harness.models.capabilities import Head
 from harness.prompts.preset import PromptItem

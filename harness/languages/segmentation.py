@@ -28,7 +28,8 @@ Bytes = npt.NDArray[np.uint8]
 
 BLOCK: Final = 500_000
 """Characters that are looked at together: some MB of arrays."""
-_OTHER, _WORDLIKE, _EXTENDER, _UNSPACED, _APOSTROPHE, _UNKNOWN = range(6)
+_OTHER, _WORDLIKE, _EXTENDER, _UNSPACED, _APOSTROPHE = range(5)
+_UNKNOWN: Final = 255
 _APOSTROPHES = {"'", "\u2019"}
 _BREAK = "\n"
 """Stands between texts; no word goes across it."""
@@ -52,7 +53,7 @@ def unspaced_counts(texts: Sequence[str]) -> Integers:
 def words(texts: Sequence[str]) -> list[list[str]]:
     """Return the words of every text, in their order; ``len`` of each is its `word_counts`."""
     words_by_text: list[list[str]] = []
-    for block in _blocks(texts):
+    for block in text_blocks(texts):
         joined = _BREAK.join(block)
         bounds = _bounds(joined)
         breaks = np.cumsum([0, *(len(text) + 1 for text in block)])
@@ -80,11 +81,12 @@ def _counted(texts: Sequence[str], count: Callable[[Sequence[str]], Integers]) -
     """Return a count of every text; those that repeat (the context of several questions) are counted once."""
     index_of: dict[str, int] = {}
     rows = np.fromiter((index_of.setdefault(text, len(index_of)) for text in texts), np.int64, len(texts))
-    counts = [count(block) for block in _blocks(list(index_of))]
+    counts = [count(block) for block in text_blocks(list(index_of))]
     return np.concatenate(counts)[rows] if counts else np.zeros(0, dtype=np.int64)
 
 
-def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def text_blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield runs of texts whose characters are counted together, of about `BLOCK` characters each."""
     start, size = 0, 0
     for index, text in enumerate(texts):
         size += len(text) + 1
@@ -138,21 +140,32 @@ def _is_joining(classes: Bytes) -> npt.NDArray[np.bool_]:
     return joining
 
 
+class CharacterClasses:
+    """The class of every code point, computed when the character is first met."""
+
+    def __init__(self, class_of: Callable[[str], int]) -> None:
+        """Make the table; `class_of` returns the class of a character, less than 255."""
+        self._class_of = class_of
+        self._table = np.full(0x110000, _UNKNOWN, dtype=np.uint8)
+
+    def of(self, text: str) -> Bytes:
+        """Return the class of every character of a text, shape (len(text),)."""
+        points = code_points(text)
+        classes = self._table[points]
+        unknown = np.unique(points[classes == _UNKNOWN])
+        if len(unknown):
+            self._table[unknown] = [self._class_of(chr(point)) for point in unknown.tolist()]
+            classes = self._table[points]
+        return classes
+
+
 def _classes(text: str) -> Bytes:
-    points = code_points(text)
-    table = _class_table()
-    classes = table[points]
-    unknown = np.unique(points[classes == _UNKNOWN])
-    if len(unknown):
-        table[unknown] = [_class_of(chr(point)) for point in unknown.tolist()]
-        classes = table[points]
-    return classes
+    return _word_classes().of(text)
 
 
 @cache
-def _class_table() -> Bytes:
-    """Return the class of every code point, filled as they are met."""
-    return np.full(0x110000, _UNKNOWN, dtype=np.uint8)
+def _word_classes() -> CharacterClasses:
+    return CharacterClasses(_class_of)
 
 
 def _class_of(character: str) -> int:

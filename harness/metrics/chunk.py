@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.metrics.metric import Floats, MetricContext, SetMetric, field_of, ratio_from_counts, unfit
-from harness.statistics.arrays import Booleans, Integers
 from harness.statistics.bootstrap import RowStatistic, ratio
+from harness.statistics.interval import Booleans, Integers
 
 Sentences = Sequence[Sequence[str]]
 Prefixes = npt.NDArray[np.str_]

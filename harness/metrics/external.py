@@ -32,8 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError, MissingExtraError, UsageError
-from harness.languages.library_code import library_code
-from harness.languages.table import known_languages
+from harness.languages.table import known_languages, library_code
 from harness.metrics.metric import (
     Metric,
     MetricContext,

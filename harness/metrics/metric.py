@@ -46,7 +46,7 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """The value of a metric over a set of items, as a fraction in [0, 1].
+    """The value of a metric over a set of items, as a fraction in [`Metric.lowest`, 1].
 
     A metric that is the mean of its items gives `items`; a set-level metric gives `counts`: one row of
     sufficient statistics per item, whose column sums `Metric.from_counts` turns into the value.
@@ -91,6 +91,8 @@ class Metric:
     """Whether `counts` are (1 or 0, 1) once per cluster and zeros for its other items: an outcome of the whole cluster,
     as that of a test case. Systems are then compared by won and lost clusters, with McNemar's test."""
     higher_is_better: bool = True
+    lowest: float = 0.0
+    """The lowest possible value: -1 of a correlation."""
     options: tuple[str, ...] = ()
     """Keys of a task's ``metric_options`` that it reads; a key that no metric reads is a fault of the spec."""
     languages: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from harness.errors import HarnessError
 from harness.metrics.metric import GroupScore, Metric, MetricContext, MetricResult
 from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_codes, seed_of
-from harness.statistics.arrays import Floats, Integers
+from harness.statistics.interval import Floats, Integers
 from harness.storage.records import REPEATS, ItemRecord, answer_text, is_correct
 
 if TYPE_CHECKING:

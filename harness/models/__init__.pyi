@@ -1,6 +1,10 @@
 """Names of harness.models that plugins, adapters and programs use, and the modules that define them."""
 
-from .adapters import AdapterEntry as AdapterEntry, ModelReference as ModelReference
+from .adapters import (
+    AdapterEntry as AdapterEntry,
+    ModelReference as ModelReference,
+    hub_is_unreachable as hub_is_unreachable,
+)
 from .capabilities import (
     HEAD_CAPABILITY as HEAD_CAPABILITY,
     Adapter as Adapter,
@@ -29,7 +33,6 @@ from .capabilities import (
     TextInput as TextInput,
     TrainingSettings as TrainingSettings,
 )
-from .hub_access import hub_is_unreachable as hub_is_unreachable
 from .options import (
     THINKING_SWITCHES as THINKING_SWITCHES,
     AdapterOptions as AdapterOptions,
@@ -39,14 +42,8 @@ from .options import (
     options_model as options_model,
     parse_options as parse_options,
 )
-from .reasoning import (
-    KNOWN_MARKERS as KNOWN_MARKERS,
-    Markers as Markers,
-    before_stop as before_stop,
-    split_reasoning as split_reasoning,
-    within_stops as within_stops,
-)
 from .requests import (
+    KNOWN_MARKERS as KNOWN_MARKERS,
     Ability as Ability,
     Answered as Answered,
     AttentionOptions as AttentionOptions,
@@ -58,6 +55,7 @@ from .requests import (
     GenerateOptions as GenerateOptions,
     LikelihoodAnswer as LikelihoodAnswer,
     LikelihoodRequest as LikelihoodRequest,
+    Markers as Markers,
     MaskRequest as MaskRequest,
     Prompt as Prompt,
     SegmentAttention as SegmentAttention,
@@ -67,4 +65,7 @@ from .requests import (
     TextAttention as TextAttention,
     Turn as Turn,
     WordCoverage as WordCoverage,
+    before_stop as before_stop,
+    split_reasoning as split_reasoning,
+    within_stops as within_stops,
 )

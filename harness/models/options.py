@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from harness.errors import UnknownNameError, UsageError
 from harness.models.adapters import AdapterEntry
-from harness.models.reasoning import KNOWN_MARKERS, Markers
+from harness.models.requests import KNOWN_MARKERS, Markers
 
 
 class AdapterOptions(BaseModel):

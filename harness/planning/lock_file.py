@@ -22,7 +22,7 @@ from harness.planning.resolution import (
     read_resolution,
     resolve_plan,
 )
-from harness.registry.requirement import installed_version
+from harness.registry.plugin import installed_version
 from harness.specs.catalog import Catalog
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from harness.planning.run_config import RunConfig
 from harness.prompts.preset import CompiledPrompt, compile_prompt
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
-from harness.specs.prompt import PromptSpec
-from harness.specs.recipe import TunedFit
+from harness.specs.documents import PromptSpec, TunedFit
 from harness.specs.schema import Phrases, SuiteSpec, TaskSpec, TrainingSpec
 from harness.storage.model_name import model_name
 

@@ -24,9 +24,8 @@ from harness.models.adapters import AdapterEntry, ModelReference, gc_paused
 from harness.models.capabilities import Head
 from harness.models.options import parse_options
 from harness.planning.evaluated_split import evaluated_on
-from harness.planning.fits import FitPlanner, stage_origin, without_selection_on_test
+from harness.planning.fits import FitPlanner, plan_learning, stage_origin, without_selection_on_test
 from harness.planning.plan import Cell, Model, Plan, PlanRequest, PoolPlan, Skip
-from harness.planning.probe_data import plan_learning
 from harness.planning.prompts import PromptPlanner
 from harness.planning.run_config import DEFAULT_SEED, RunConfig
 from harness.planning.sampling import sampling_notes

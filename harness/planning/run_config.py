@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypedDict, get_args, get_origin, get_type_hints
 
 from harness.data.resolve import DataOptions
 from harness.errors import UnknownNameError, UsageError, near_names
@@ -436,3 +436,55 @@ SHAPES: Mapping[Any, Shape] = {
     int: Shape(int | None, "a whole number", lambda value: int(value) if isinstance(value, str) else value),
 }
 """By type; all others are texts."""
+
+GivenNames = str | Sequence[str]
+GivenPaths = str | Path | Sequence[str | Path]
+
+
+class RunSettings(TypedDict, total=False):
+    """Arguments of `harness.evaluate` besides tasks and model: a key for every further field of `RunConfig`.
+
+    The types are what `Setting.read` accepts.
+    """
+
+    options: Mapping[str, Any] | None
+    name: str | None
+    languages: GivenNames | None
+    tasks_from: GivenPaths
+    protocols: GivenNames
+    method: str | None
+    data: GivenPaths
+    limit: int | None
+    precision: float | None
+    budget: int | None
+    train_limit: int | None
+    seeds: int | str | Sequence[int]
+    recipe: str | None
+    train_languages: GivenNames
+    select_on: str | None
+    split: Literal["test", "validation"]
+    variants: GivenNames
+    gold: str | Path | None
+    translators: GivenNames
+    romanised: str
+    train_variant: str | None
+    train_pivot: str
+    prompt: GivenNames | None
+    repeats: int
+    shots: int
+    shots_from: Literal["train", "validation"]
+    shots_language: Literal["source", "target"]
+    instruction_language: str | None
+    literals: Literal["english", "fail"]
+    chat: bool
+    constrained: bool
+    allow_code: bool
+    locked: str | Path | None
+    num_processes: int | None
+    shard: str | None
+    fits_only: bool
+    reuse: GivenPaths
+    with_baselines: bool
+    with_published: bool
+    log: GivenNames
+    output: str | Path | None

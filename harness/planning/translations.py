@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.data.origin import Origin
-from harness.data.sampling import LIMIT_SEED
+from harness.data.records import LIMIT_SEED
 from harness.data.sources import DataFinder, DrawnRows, FoundData
-from harness.data.translation.opening import PairCheck
+from harness.data.translation.services import PairCheck
 from harness.data.translation.variants import Step, TextChange
 from harness.errors import MissingDataError, UsageError, near_names
 from harness.languages.table import Language, known_languages

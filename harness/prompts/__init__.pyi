@@ -7,5 +7,4 @@ from .preset import (
     choose_literals as choose_literals,
     compile_prompt as compile_prompt,
 )
-from .preview import Rendering as Rendering, render_item as render_item
-from .prompter import Prompter as Prompter
+from .prompter import Prompter as Prompter, Rendering as Rendering, render_item as render_item

@@ -12,9 +12,16 @@ from harness.data.records import Prediction, is_tied
 from harness.errors import AdapterError, ContractError
 from harness.metrics.scoring import joined_answers
 from harness.models.capabilities import CountsTokens, Generates, ScoresContinuations
-from harness.models.reasoning import separate_reasoning, within_stops
-from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
-from harness.prompts.answer_regex import answer_regex
+from harness.models.requests import (
+    Generated,
+    GenerateOptions,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    Prompt,
+    separate_reasoning,
+    within_stops,
+)
+from harness.prompts.parsing import answer_regex
 from harness.prompts.preset import ChoicePrompt
 from harness.prompts.prompter import Prompter
 

@@ -25,8 +25,7 @@ from functools import cache
 from typing import Final
 
 from harness.languages.answer_words import AnswerWords, answer_words, pattern
-from harness.languages.character import is_unspaced
-from harness.languages.spelling import fold
+from harness.languages.character import fold, is_unspaced
 
 _LOOKALIKES: Final = dict(
     zip(

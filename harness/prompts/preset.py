@@ -12,7 +12,7 @@ from typing import Literal
 from harness.errors import MissingDataError, Problem, SpecError, UnknownNameError
 from harness.prompts.tagged import one_line
 from harness.prompts.template import Template
-from harness.specs.prompt import ALL_LANGUAGES, LanguageTemplates, Literals, PromptSpec
+from harness.specs.documents import ALL_LANGUAGES, LanguageTemplates, Literals, PromptSpec
 
 LiteralPolicy = Literal["english", "fail"]
 LETTERS = string.ascii_uppercase

@@ -13,5 +13,5 @@ from .declarations import (
     TrackedRun as TrackedRun,
     Tracker as Tracker,
 )
+from .plugin import installed_version as installed_version
 from .registry import Registry as Registry
-from .requirement import installed_version as installed_version

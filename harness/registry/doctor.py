@@ -19,7 +19,7 @@ from typing import Final
 from packaging.requirements import Requirement
 
 from harness.registry.discovery import Plugins
-from harness.registry.requirement import declared, describe_mismatch, installed_version
+from harness.registry.plugin import declared, describe_mismatch, installed_version
 from harness.storage.files import cache_folder
 
 DISTRIBUTION = "multilingual-harness"

@@ -1,4 +1,4 @@
-"""One installed plugin: where it comes from, and in one sentence what is wrong with it and what to do."""
+"""Installed plugins and packages: where a plugin comes from, what is wrong with it and what to do, and requirements."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import BrokenPluginError, near_names
 from harness.hookspecs import HOOK_VERSION, PROJECT, HookSpecs
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
 DISTRIBUTION = "multilingual-harness"
@@ -236,3 +239,44 @@ def install_again(package: Distribution | None) -> str:
         f"Run 'pip install --ignore-installed {name}' or remove the folder {str(folder)!r}, which pip has no "
         "record of"
     )
+
+
+def declared(distribution: str, extra: str = "") -> list[Requirement]:
+    """Return the requirements of an installed distribution, or those that an extra adds; none if not installed."""
+    from packaging.requirements import Requirement
+
+    try:
+        texts = importlib.metadata.requires(distribution) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    requirements = [item for item in map(Requirement, texts) if item.name != distribution]
+    return [
+        item
+        for item in requirements
+        if (
+            item.marker is not None and item.marker.evaluate({"extra": extra})
+            if extra
+            else item.marker is None
+        )
+    ]
+
+
+def describe_mismatch(requirement: Requirement, version: str) -> str | None:
+    """Return the mismatch of an installed version, or None; pre-releases count as their release."""
+    from packaging.version import Version
+
+    release = Version(version).base_version
+    for bound in requirement.specifier:
+        if not bound.contains(release):
+            is_upper = bound.operator.startswith("<")
+            needed = f"a version below {bound.version}" if is_upper else f"{bound.version} or newer"
+            return f"too {'new' if is_upper else 'old'}, {needed} is needed"
+    return None
+
+
+def installed_version(distribution: str) -> str | None:
+    """Return the version of an installed distribution, or None, without importing it."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -26,7 +26,7 @@ from .blocks.number import (
     signed_interval as signed_interval,
     uncertainty as uncertainty,
 )
-from .blocks.remark import counted as counted
+from .blocks.words import counted as counted
 from .comparison.history import history_figure as history_figure
 from .cost.cost import EquityReport as EquityReport, equity_report as equity_report
 from .cost.table import SIDE_LEGEND as SIDE_LEGEND, side_notes as side_notes, side_table as side_table
@@ -53,10 +53,12 @@ from .render.console import (
     print_blocks as print_blocks,
     sparkline as sparkline,
 )
-from .render.latex import render_latex as render_latex
-from .render.markdown import render_markdown as render_markdown
 from .render.page import Figure as Figure, page as page, render_html as render_html, template as template
-from .render.rows import csv_text as csv_text
+from .render.text import (
+    csv_text as csv_text,
+    render_latex as render_latex,
+    render_markdown as render_markdown,
+)
 from .sections import (
     SectionReport as SectionReport,
     installed_sections as installed_sections,

@@ -10,12 +10,11 @@ import polars as pl
 
 from harness.registry.registry import Registry
 from harness.reporting.blocks.model import Block, Download, Note, Notes, Report, Section, file_stem
-from harness.reporting.blocks.remark import counted
+from harness.reporting.blocks.words import counted, legend
 from harness.reporting.comparison.comparison import page_comparison
 from harness.reporting.cost.cost import equity_report
 from harness.reporting.cost.table import equity_blocks
 from harness.reporting.languages.language import findings, language_blocks
-from harness.reporting.legends import legend
 from harness.reporting.overview.glance import Glance, glance
 from harness.reporting.overview.glance_blocks import glance_blocks
 from harness.reporting.overview.missing import missing_blocks
@@ -31,10 +30,8 @@ from harness.reporting.overview.summary_blocks import (
     systems_latex,
 )
 from harness.reporting.render.console import print_blocks
-from harness.reporting.render.latex import render_latex
-from harness.reporting.render.markdown import escape_markdown, render_markdown
 from harness.reporting.render.page import render_html
-from harness.reporting.render.rows import COLUMNS, csv_text
+from harness.reporting.render.text import COLUMNS, csv_text, escape_markdown, render_latex, render_markdown
 from harness.reporting.sections import installed_registry, installed_sections
 from harness.reporting.weakness.diagnosis import find_weakness, page_blocks
 from harness.reporting.weakness.items import item_blocks, worst_items

@@ -21,9 +21,7 @@ from harness.registry.registry import Registry
 from harness.reporting.blocks.chart import CurveChart
 from harness.reporting.blocks.model import Block, Notes
 from harness.reporting.render.console import print_blocks
-from harness.reporting.render.latex import render_latex
-from harness.reporting.render.markdown import render_markdown
-from harness.reporting.render.rows import csv_text
+from harness.reporting.render.text import csv_text, render_latex, render_markdown
 from harness.storage.run_folder import Run
 
 Render = Callable[[Sequence[Run]], str]

@@ -2,7 +2,11 @@
 
 from .cell_reader import CellReader as CellReader
 from .cell_writer import inputs_digest as inputs_digest, inputs_text as inputs_text
-from .launch import PARENT_LOCK as PARENT_LOCK, STATUS_VARIABLE as STATUS_VARIABLE
+from .processes import (
+    PARENT_LOCK as PARENT_LOCK,
+    STATUS_VARIABLE as STATUS_VARIABLE,
+    Interruption as Interruption,
+)
 from .run import execute as execute
 from .session import (
     Prepared as Prepared,
@@ -10,5 +14,4 @@ from .session import (
     open_session as open_session,
     prepare as prepare,
 )
-from .signals import Interruption as Interruption
 from .start import make_metrics_ready as make_metrics_ready

@@ -11,8 +11,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, overload
 
-from harness.data.pool import CandidatePool
-from harness.data.sampling import LIMIT_SEED, draw, draw_items
+from harness.data.records import LIMIT_SEED, CandidatePool, draw, draw_items
 from harness.data.sources import DataFinder
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples, read_examples

@@ -10,19 +10,17 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from harness.data.pool import CandidatePool
-from harness.data.records import Example, Prediction
-from harness.data.sampling import LIMIT_SEED
+from harness.data.records import LIMIT_SEED, CandidatePool, Example, Prediction
 from harness.errors import ContractError
 from harness.kinds.methods import LearningContext, MethodContext
 from harness.planning.plan import Cell
+from harness.running.cell_counts import CellLedger
 from harness.running.cell_reader import CellItems, CellReader
 from harness.running.cell_writer import CellWriter
 from harness.running.inference import RequestCounts, Watch
+from harness.running.manifest import pool_summary, release_summary
 from harness.running.sequential import reach
 from harness.running.start import RunState
-from harness.running.summaries import pool_summary, release_summary
-from harness.running.token_ledger import CellLedger
 from harness.storage.files import cache_folder
 from harness.storage.results import CellResult, Look
 from harness.storage.run_folder import FinishedCell

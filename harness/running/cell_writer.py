@@ -18,9 +18,7 @@ from harness.metrics.metric import MetricContext
 from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput, answers_of
 from harness.planning.plan import Cell
 from harness.registry.registry import Registry
-from harness.running.collapse import AnswerSpread
-from harness.running.positions import AnswerPositions
-from harness.running.token_ledger import CellLedger
+from harness.running.cell_counts import AnswerPositions, AnswerSpread, CellLedger
 from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.redaction import REPLACED
 from harness.storage.run_folder import Run

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.data.records import TextPair
-from harness.data.sampling import draw
+from harness.data.records import TextPair, draw
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import ContractError, DataError, StorageError, TrainingError
 from harness.kinds.kind import ReadContext, read_examples
@@ -29,9 +28,8 @@ from harness.models.capabilities import (
 from harness.models.requests import HasDevScore, HasTrainingLoss
 from harness.planning.plan import FitPlan, StagePlan
 from harness.progress import Progress
-from harness.running.processes import ProcessGroup
-from harness.running.signals import Interruption
-from harness.specs.recipe import TunedFit
+from harness.running.processes import Interruption, ProcessGroup
+from harness.specs.documents import TunedFit
 from harness.storage.file_lock import FileLock
 from harness.storage.files import is_full, write_atomically
 from harness.storage.run_folder import FittedModel

@@ -12,8 +12,7 @@ import numpy as np
 from harness.errors import ContractError
 from harness.models.requests import Ability, Answered, Call, Streams
 from harness.running.codec import FORMS, Form, request_keys, source_digest
-from harness.running.processes import ProcessGroup
-from harness.running.signals import Interruption
+from harness.running.processes import Interruption, ProcessGroup
 from harness.storage.journal import Journal
 
 BLOCK_CHARACTERS = 16_384

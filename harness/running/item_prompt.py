@@ -14,10 +14,10 @@ from harness.planning.plan import Cell, Model, Plan
 from harness.planning.planner import make_plan
 from harness.planning.prompts import DEFAULT_PRESET
 from harness.planning.run_config import RunConfig
-from harness.prompts.preview import Rendering, render_item
+from harness.prompts.prompter import Rendering, render_item
 from harness.running.cell_reader import CellReader
 from harness.running.cell_writer import inputs_digest
-from harness.running.resume import read_configuration_of
+from harness.running.manifest import read_configuration_of
 from harness.running.session import Session, open_session
 from harness.storage.files import cache_folder
 from harness.storage.records import ItemRecord

@@ -1,20 +1,35 @@
-"""The processes of one run: how many there are, and how they exchange what they found.
+"""The processes of one run: how they are started, joined and stopped, and how they exchange what they found.
 
 All processes walk through the same plan in the same order; each asks the model its share of the requests. A process
-that fails says so in its next message, so that the others leave the same step instead of waiting for it.
+that fails says so in its next message, so that the others leave the same step instead of waiting for it. Ctrl-C once
+ends the work in order, twice at once; so does SIGTERM, which schedulers send before they kill.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
-from collections.abc import Iterator
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
-from harness.errors import HarnessError, StorageError
+from harness.errors import HarnessError, StorageError, UsageError, require_extra
+from harness.registry.declarations import Launcher
+from harness.registry.registry import Registry
 
 _GOOD, _FAILED, _UNKEPT, _STOPPED = b"g", b"f", b"u", b"s"
+STATUS_VARIABLE = "HARNESS_STATUS_FOLDER"
+"""Names the folder in which processes that the harness started itself leave their ids, and the first its status."""
+PARENT_LOCK = "parent.lock"
+"""Held in that folder by the command that started the processes, for as long as it lives."""
+SAME_WISH = 2.0
+"""Seconds within which a second signal is the same one: a launcher passes on what the terminal sent to all."""
 
 
 class Processes(Protocol):
@@ -147,3 +162,137 @@ class ProcessGroup:
         """Note and return whether the run ends, in every process: nothing is reported any more."""
         self._over = self._over or any(message[:1] in {_UNKEPT, _STOPPED} for message in messages)
         return self._over
+
+
+def join_processes(registry: Registry, *, wanted: int | None = None, cpu: bool = False) -> ProcessGroup:
+    """Return the processes that this one was started with; alone where no launcher started it.
+
+    Raises `UsageError` where their number is not the one that was asked for.
+    """
+    if not launched():
+        if wanted is not None and wanted > 1:
+            raise UsageError(
+                f"{wanted} processes were asked for, but this is one, and no launcher started it.",
+                hint="Start the program with torchrun or accelerate, or use the command: harness eval --num-processes.",
+            )
+        return ProcessGroup()
+    launcher = _launcher(registry)
+    processes = ProcessGroup(_load_target(launcher, launcher.join)(cpu=cpu))
+    if wanted is not None and processes.count != wanted:
+        processes.close()
+        raise UsageError(
+            f"--num-processes asks for {wanted} processes, but this launcher started {processes.count}.",
+            hint=f"Omit one of the two: harness eval --num-processes {wanted} starts them itself.",
+        )
+    return processes
+
+
+def needs_start(registry: Registry, count: int | None, options: Mapping[str, str]) -> bool:
+    """Return whether the command has to start processes: for a number above 1 or a launcher's configuration."""
+    return not launched() and ((count or 1) > 1 or _configuration(registry, options) is not None)
+
+
+def start_processes(
+    registry: Registry, arguments: Sequence[str], count: int | None, options: Mapping[str, str]
+) -> int:
+    """Run ``harness ARGUMENTS`` in several processes of this machine and return the exit status."""
+    launcher = _launcher(registry)
+    status: int = _load_target(launcher, launcher.start)(arguments, count, _configuration(registry, options))
+    return status
+
+
+def _configuration(registry: Registry, options: Mapping[str, str]) -> str | None:
+    """Return the configuration file that the options of the model name for the launcher."""
+    names = [launcher.option for launcher in list(registry.launchers)[:1] if launcher.option is not None]
+    return options.get(names[0]) if names else None
+
+
+def leave_status(status: int) -> int:
+    """Return the exit status of this process; where the harness started it, the true one is left in a file.
+
+    A launcher takes any other status than 0 for a crash and kills the processes that are still writing.
+    """
+    folder = os.environ.get(STATUS_VARIABLE)
+    if folder is None:
+        return status
+    if os.environ.get("RANK", "0") == "0":
+        (Path(folder) / "status").write_text(str(status), encoding="ascii")
+    return 0
+
+
+def _launcher(registry: Registry) -> Launcher:
+    launchers: list[Launcher] = list(registry.launchers)
+    if not launchers:
+        raise UsageError(
+            "No plugin can run several processes.",
+            hint="Run: pip install 'multilingual-harness[hf]', and leave HARNESS_DISABLE_PLUGINS unset.",
+        )
+    return launchers[0]
+
+
+def _load_target(launcher: Launcher, target: str) -> Any:
+    module_name, _, attribute = target.partition(":")
+    with require_extra("Running several processes", launcher.extra, target):
+        return getattr(importlib.import_module(module_name), attribute)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was stopped by the user after the batch that was under way."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Interruption:
+    """Whether the user wants the run to stop."""
+
+    def __init__(self, announce: Callable[[str], None] = lambda _: None) -> None:
+        self._announce = announce
+        self._asked: float | None = None
+        self._is_immediate = False
+
+    def requested(self) -> bool:
+        """Return whether the run must stop after the current batch."""
+        return self._asked is not None
+
+    def check(self) -> None:
+        """Raise `Interrupted` where the run must stop."""
+        if self.requested():
+            raise Interrupted
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM as a wish to stop; only in the main thread, elsewhere nothing changes."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number, handler in former.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, self._receive)
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def immediate(self) -> Iterator[None]:
+        """Let the first signal raise `KeyboardInterrupt`: for waits in which there are no answers to keep."""
+        self.check()
+        former, self._is_immediate = self._is_immediate, True
+        try:
+            yield
+        finally:
+            self._is_immediate = former
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._asked is None:
+            self._asked = now
+            if self._is_immediate:
+                raise KeyboardInterrupt
+            self._announce("Stopping after what is under way. Press Ctrl-C again to stop at once.")
+        elif not launched() or now - self._asked > SAME_WISH:
+            raise KeyboardInterrupt

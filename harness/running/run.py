@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.checks.shared_rows import FoundTest, copied_files_notes
-from harness.data.checksums import Checksums
+from harness.data.origin import Checksums
 from harness.data.translation.guards import translation_notes
 from harness.errors import HarnessError, StorageError
 from harness.models.adapters import gc_rare
@@ -27,18 +27,23 @@ from harness.planning.plan import Cell, FitPlan, require_cells
 from harness.planning.run_config import RunConfig
 from harness.planning.sampling import can_be_sampled
 from harness.progress import Progress
-from harness.registry.requirement import installed_version
+from harness.registry.plugin import installed_version
+from harness.running.cell_counts import unknown_notes
 from harness.running.cell_reader import CellReader
 from harness.running.cell_run import CellGroup, evaluate, look
-from harness.running.data_remarks import data_remarks
 from harness.running.fit_store import FitStore, Fitted
 from harness.running.inference import CachedModel
-from harness.running.planned import outcome_of, planned_cells, planned_fits
-from harness.running.processes import PeerError, ProcessGroup
+from harness.running.manifest import (
+    empty_result,
+    further_metrics_notes,
+    suite_summaries,
+)
+from harness.running.processes import Interrupted, Interruption, PeerError, ProcessGroup
+from harness.running.run_logs import outcome_of, planned_cells, planned_fits
 from harness.running.session import Prepared
-from harness.running.signals import Interrupted, Interruption
 from harness.running.start import (
     RunState,
+    data_remarks,
     hold_folder,
     journals_of,
     make_metrics_ready,
@@ -48,14 +53,7 @@ from harness.running.start import (
     require_same_model,
     track,
 )
-from harness.running.summaries import (
-    empty_result,
-    further_metrics_notes,
-    suite_summaries,
-)
-from harness.running.token_ledger import unknown_notes
-from harness.scores.aggregation import aggregate_tasks
-from harness.scores.suites import aggregate_suites
+from harness.scores.aggregation import aggregate_suites, aggregate_tasks
 from harness.scores.task_intervals import add_task_intervals
 from harness.storage.files import cache_folder
 from harness.storage.redaction import clean_text

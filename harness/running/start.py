@@ -1,4 +1,4 @@
-"""Opening and checks of a run before its first cell, and the state that its steps share."""
+"""Opening and checks of a run before its first cell, remarks on its test files, and the state that its steps share."""
 
 from __future__ import annotations
 
@@ -8,33 +8,42 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from harness.data.checksums import Checksums, FileState
+from harness.data.origin import CHANGED, RELEASED, Checksums, FileState
 from harness.data.sources import DataFinder
-from harness.errors import UsageError
+from harness.errors import HarnessError, UsageError
 from harness.planning.lock_file import LockFile
 from harness.planning.plan import Cell, Plan
 from harness.planning.run_config import RunConfig
+from harness.planning.task_checks import CheckedItems
 from harness.progress import Progress
+from harness.registry.plugin import installed_version
 from harness.registry.registry import Registry
-from harness.registry.requirement import installed_version
+from harness.running.cell_reader import CellReader
 from harness.running.inference import CachedModel
-from harness.running.manifest import code_versions, new_manifest, planned_entries
-from harness.running.processes import ProcessGroup
-from harness.running.resume import check_unchanged
+from harness.running.manifest import (
+    cell_head,
+    check_unchanged,
+    code_versions,
+    further_metrics_kept,
+    new_manifest,
+    planned_entries,
+)
+from harness.running.processes import Interruption, ProcessGroup
 from harness.running.run_logs import RunLogs, open_logs
 from harness.running.sequential import Sampling
 from harness.running.session import Prepared
-from harness.running.signals import Interruption
-from harness.running.summaries import cell_head, further_metrics_kept
 from harness.specs.catalog import Catalog
 from harness.storage.results import CellResult, Manifest
 from harness.storage.run_folder import FittedModel, Run, first_difference
 
 LOCK_PATIENCE = 5.0
 """Seconds that a killed run's other processes may take to notice that it is gone."""
+_LOOKED_AT = 10_000
+"""Items of a test set that are looked at."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,3 +223,41 @@ def now() -> str:
 
 def _safe(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-") or "model"
+
+
+def data_remarks(state: RunState) -> Iterator[str]:
+    """Yield the remarks on the test files of a plan, each set of items once; what cannot be read fails its cell."""
+    reader = CellReader(state.registry, state.finder)
+    for cell in {
+        f"{cell.spec.task} {cell.test.untranslated.digest()}": cell for cell in state.plan.cells
+    }.values():
+        files = state.file_state(cell)
+        for name, released in () if files is None else files.changed.items():
+            clause = "" if released is None else f"; its content is that of the published file {released!r}"
+            yield (
+                f"{cell.spec.task} {cell.language.code}: {CHANGED} {name!r}: its SHA-256 is not that of a version that "
+                f"the specs know{clause}"
+            )
+        is_known = cell.test.files.origin == "sample" or (files is not None and files.word == RELEASED)
+        # Of texts that were translated before, the language is another one.
+        if not is_known and cell.test.change is None and cell.text_language == cell.language:
+            yield from _signs(state, reader, cell)
+
+
+def _signs(state: RunState, reader: CellReader, cell: Cell) -> Iterator[str]:
+    try:
+        examples = list(islice(reader.examples(cell), _LOOKED_AT))
+    except HarnessError:
+        return
+    reference = state.registry.kinds.get(cell.spec.kind).reference
+    items = CheckedItems(
+        spec=cell.spec,
+        language=cell.language.code,
+        axes=tuple(cell.view[axis] for axis in cell.spec.axes),
+        found=cell.test,
+        examples=examples,
+        references=[reference(example) for example in examples],
+        languages=state.catalog.task(cell.spec.task).languages,
+    )
+    for checks in state.registry.task_checks:
+        yield from checks.load(checks.remarks)(items) if checks.remarks else ()

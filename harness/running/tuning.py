@@ -21,7 +21,7 @@ from harness.models.capabilities import Adapter, Head, ModelDescription
 from harness.models.requests import HasDevScore
 from harness.planning.plan import FitPlan, Plan, StagePlan
 from harness.running.fit_store import FitStore
-from harness.specs.recipe import RecipeSpec, SettingsPatch, TunedFit, TunedScore, Tuning, Value
+from harness.specs.documents import RecipeSpec, SettingsPatch, TunedFit, TunedScore, Tuning, Value
 
 DEV_LANGUAGE = "en"
 AT_THE_END = 1_000_000_000

@@ -5,5 +5,5 @@ from .aggregation import (
     aggregate_tasks as aggregate_tasks,
     cells_of_row as cells_of_row,
     group_cells as group_cells,
+    overall as overall,
 )
-from .suites import overall as overall

@@ -24,8 +24,7 @@ import numpy as np
 
 from harness.errors import HarnessError
 from harness.metrics.metric import Metric
-from harness.scores.aggregation import cells_of_row, group_cells, interval_of
-from harness.scores.suites import Correlations, aggregate_suites
+from harness.scores.aggregation import Correlations, aggregate_suites, cells_of_row, group_cells, interval_of
 from harness.statistics import (
     DRAWS,
     ClusterCodes,
@@ -43,9 +42,7 @@ from harness.statistics import (
     seed_of,
     stratified_mean,
 )
-from harness.statistics.arrays import Floats, Integers
 from harness.statistics.bootstrap import Statistic, influence_values
-from harness.statistics.cluster import linked_codes
 from harness.statistics.contrast import (
     common_variance,
     drawn_contrasts,
@@ -53,7 +50,7 @@ from harness.statistics.contrast import (
     no_common,
     paired_contrasts,
 )
-from harness.statistics.interval import score_correlations
+from harness.statistics.interval import Floats, Integers, linked_codes, score_correlations
 from harness.storage.records import read_ids, read_scores
 from harness.storage.results import (
     CellResult,

@@ -1,9 +1,13 @@
 """Names of harness.specs that plugins, adapters and programs use, and the modules that define them."""
 
 from .catalog import Catalog as Catalog
+from .documents import (
+    ALL_LANGUAGES as ALL_LANGUAGES,
+    Literals as Literals,
+    PromptSpec as PromptSpec,
+    PublishedSpec as PublishedSpec,
+)
 from .loading import Document as Document, read_yaml as read_yaml
-from .prompt import ALL_LANGUAGES as ALL_LANGUAGES, Literals as Literals, PromptSpec as PromptSpec
-from .published import PublishedSpec as PublishedSpec
 from .schema import (
     SPLITS as SPLITS,
     Code as Code,
@@ -22,6 +26,10 @@ from .selection import (
     select as select,
     split_names as split_names,
 )
-from .task_entry import TaskEntry as TaskEntry, described_languages as described_languages
-from .task_source import MadeTask as MadeTask, TaskSource as TaskSource
+from .task_entry import (
+    MadeTask as MadeTask,
+    TaskEntry as TaskEntry,
+    TaskSource as TaskSource,
+    described_languages as described_languages,
+)
 from .validating import read_model as read_model, validate_document as validate_document

@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError
 from harness.languages.table import Language, LanguageTable, known_languages
-from harness.specs.folder import SORTS, read_folder, read_given
-from harness.specs.index import SpecIndex
+from harness.specs.folder import SORTS, SpecIndex, read_folder, read_given
 from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry, TaskEntry, described_language, join_fragments
 
 if TYPE_CHECKING:
-    from harness.specs.fragment import FragmentSpec
-    from harness.specs.prompt import PromptSpec
-    from harness.specs.published import PublishedSpec
-    from harness.specs.recipe import RecipeSpec
+    from harness.specs.documents import FragmentSpec, PromptSpec, PublishedSpec, RecipeSpec
     from harness.specs.schema import SuiteSpec, TaskSpec, TrainingSpec
-    from harness.specs.task_source import TaskSource
+    from harness.specs.task_entry import TaskSource
     from harness.table import NamedTable
 
 WithoutTaken = Callable[[str, list[tuple[str, str, Entry]]], list[tuple[str, str, Entry]]]
@@ -238,7 +234,7 @@ class Catalog:
 
     def recipe(self, name: str) -> RecipeSpec:
         """Return a validated recipe."""
-        from harness.specs.recipe import RecipeSpec
+        from harness.specs.documents import RecipeSpec
         from harness.specs.validating import validate_document
 
         return validate_document(RecipeSpec, self.entry("recipe", name).document)
@@ -252,7 +248,7 @@ class Catalog:
 
     def published(self, name: str) -> PublishedSpec:
         """Return the validated scores of one published system."""
-        from harness.specs.published import PublishedSpec
+        from harness.specs.documents import PublishedSpec
         from harness.specs.validating import validate_document
 
         return validate_document(PublishedSpec, self.entry("published", name).document)
@@ -281,7 +277,7 @@ class Catalog:
 
     def prompt(self, task: str, preset: str) -> PromptSpec:
         """Return the prompt of a task by its preset; raises `UnknownNameError` with those that it has."""
-        from harness.specs.prompt import PromptSpec
+        from harness.specs.documents import PromptSpec
         from harness.specs.validating import validate_document
 
         names = [name for name in self._prompts_of(task) if name.partition("/")[2] == preset]
@@ -298,7 +294,7 @@ class Catalog:
 
     def inherited_prompt(self, spec: PromptSpec) -> PromptSpec | None:
         """Return the prompt that another takes words from, or None."""
-        from harness.specs.prompt import PromptSpec
+        from harness.specs.documents import PromptSpec
         from harness.specs.validating import validate_document
 
         if spec.literals_from is None:
@@ -390,7 +386,7 @@ class Catalog:
             self.problems.append(error)
 
     def _fragment(self, entry: Entry) -> FragmentSpec:
-        from harness.specs.fragment import FragmentSpec
+        from harness.specs.documents import FragmentSpec
         from harness.specs.validating import validate_document
 
         return validate_document(FragmentSpec, entry.document)

@@ -1,18 +1,31 @@
-"""The documents of a registered folder: found and read so that nothing in it can crash or stop a command."""
+"""The documents of a registered folder, found and read so that nothing in it can crash or stop a command.
+
+The parsed documents of the last command are kept in the cache folder, by the digest of what was read. The files
+themselves are read by every command, which takes microseconds each; what takes time is to parse YAML. So an index entry
+cannot be out of date: it belongs to the very bytes that were parsed.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import re
 import stat
+import sys
+import tempfile
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from harness.errors import HarnessError, Problem, SpecError, UsageError
-from harness.specs.index import SpecIndex
+from harness.specs import loading
 from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry
+from harness.storage.files import cache_folder, publish
 
 SORTS = ("task", "training", "recipe", "suite", "published", "prompt", "extends")
 """The key that says of what sort a document is; its value is the name."""
@@ -21,6 +34,9 @@ MOST_BYTES = 2_000_000
 MOST_ENTRIES = 50_000
 """Of one folder with its subfolders: a plugin that gives a home folder by mistake is reported, not waited for."""
 SUFFIXES = (".yaml", ".yml")
+INDEX_FOLDER = "specs"
+"""In the cache folder; has a file for every Python environment."""
+_INDEX_FORMAT = 1
 
 
 def yaml_files(plugin: str, folder: Traversable) -> list[Traversable]:
@@ -190,3 +206,76 @@ def _read_path(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
         return file.read(MOST_BYTES + 1)
+
+
+class SpecIndex:
+    """Parsed documents by the digest of their bytes; those that were not asked for are not saved again."""
+
+    def __init__(self) -> None:
+        """Read the index of this environment; one that is missing, damaged or of another reader is an empty one."""
+        self._path = cache_folder() / INDEX_FOLDER / f"{_digest(os.fsencode(sys.prefix))}.json"
+        self._known = _read_index(self._path)
+        self._used: dict[str, dict[str, Any]] = {}
+        self._is_new = False
+
+    def get(self, content: bytes) -> dict[str, Any] | None:
+        """Return the document that these bytes were parsed to, or None where they never were."""
+        key = _digest(content)
+        data = self._known.get(key)
+        if data is not None:
+            self._used[key] = data
+        return data
+
+    def put(self, content: bytes, data: dict[str, Any]) -> None:
+        """Remember what bytes were parsed to."""
+        self._used[_digest(content)] = data
+        self._is_new = True
+
+    def save(self) -> None:
+        """Write the index if a document was new to it; where nothing can be written, the next command parses again."""
+        if not self._is_new:
+            return
+        payload = json.dumps(self._used, separators=(",", ":")).encode()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=".")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(_index_header(payload) + payload)
+                # Not synced to the disk, which takes longer than parsing: the header shows what a crash has torn.
+                publish(Path(temporary), self._path)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+        except OSError:
+            return
+
+
+def _read_index(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return {}
+    header, _, payload = content.partition(b"\n")
+    if header + b"\n" != _index_header(payload):
+        return {}
+    documents: dict[str, dict[str, Any]] = json.loads(payload)
+    return documents
+
+
+def _index_header(payload: bytes) -> bytes:
+    """Return the first line: the format, the source of the reader that parsed, and the digest of the rest."""
+    return (
+        f"harness-specs {_INDEX_FORMAT} {yaml.__version__} {_reader_digest()} {_digest(payload)}\n".encode()
+    )
+
+
+def _reader_digest() -> str:
+    """Return the digest of the module that parses: another version of it may read the same bytes otherwise."""
+    loader: Any = getattr(loading.__spec__, "loader", None)
+    source = loader.get_source(loading.__name__) if hasattr(loader, "get_source") else None
+    return _digest((source or "").encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=20).hexdigest()

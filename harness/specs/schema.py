@@ -143,7 +143,8 @@ class Source(SpecModel):
     """None goes by the files' ending: ``.csv``, ``.jsonl``, ``.json``, ``.parquet``; all others are ``tsv``."""
     columns: tuple[str, ...] | dict[str, str] | None = None
     where: dict[str, str] | None = None
-    """Column -> value of the rows that are read; a value may hold ``{language}`` or another code."""
+    """Column -> value of the rows that are read; a value may hold ``{language}`` or another code, and ``*`` for any
+    text."""
     label_map: dict[str, str] | None = None
     options: dict[str, str] = {}
 

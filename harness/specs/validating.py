@@ -1,11 +1,15 @@
-"""Documents against the pydantic models of specs: all faults at once, with their lines."""
+"""Documents against the pydantic models of specs: all faults at once, with their lines.
+
+The valid part of a faulty document is validated further, so that its other faults are found in the same pass.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import ValidationError
 
@@ -14,8 +18,29 @@ from harness.specs.loading import Document, read_yaml
 from harness.specs.schema import SpecModel
 
 Model = TypeVar("Model", bound=SpecModel)
-SHOWN_CHARACTERS = 500
+_SHOWN_CHARACTERS = 500
 """Of a wrong value, in the message about it."""
+_ROUNDS = 10
+"""Of removing what is faulty: a key that was hidden by another fault may be faulty too."""
+_NEEDED: dict[str, Any] = {
+    "version": 1,
+    "description": "",
+    "citation": "",
+    "license": "",
+    "metrics": ["?"],
+    "inputs": ["?"],
+    "labels": ["?", "??"],
+    "tasks": ["?"],
+}
+"""What replaces a key that no document can be checked without."""
+_DEPENDENT = {
+    "labels": {"label_map"},
+    "inputs": {"translate", "cluster"},
+    "axes": {"local", "sample", "config", "only"},
+    "languages": {"only", "counts"},
+    "tasks": {"categories", "scores", "literals"},
+}
+"""Key -> keys whose problems may only follow from its being replaced."""
 
 
 def validate_document(model: type[Model], document: Document) -> Model:
@@ -40,7 +65,7 @@ def read_model(model: type[Model], path: Path, noun: str) -> Model:
 
 
 def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
-    path = key_path(fault)
+    path = _key_path(fault)
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
         near = near_names(str(path[-1]), _keys_at(model, path[:-1]))
@@ -61,10 +86,10 @@ def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
-def key_path(fault: Any) -> list[str | int]:
+def _key_path(fault: Any) -> list[str | int]:
     """Return the keys that lead to a fault that pydantic found."""
     return [key for key in fault["loc"] if not _is_type_tag(key)]
 
@@ -81,9 +106,9 @@ def _is_other_branch(fault: Any, faults: Iterable[Any]) -> bool:
 
     ``local`` may be a text or a list; where the list has a fault, that one is reported and not "should be a string".
     """
-    path = key_path(fault)
+    path = _key_path(fault)
     return fault["loc"][-1:] == ("str",) and any(
-        key_path(candidate)[: len(path)] == path and len(key_path(candidate)) > len(path)
+        _key_path(candidate)[: len(path)] == path and len(_key_path(candidate)) > len(path)
         for candidate in faults
     )
 
@@ -102,3 +127,81 @@ def _models_in(annotation: Any) -> Iterator[type[SpecModel]]:
         yield annotation
     for argument in get_args(annotation):
         yield from _models_in(argument)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidPart(Generic[Model]):
+    """A document without its faulty keys."""
+
+    spec: Model
+    document: Document
+    replaced: frozenset[str]
+    """Top-level keys that are missing or no longer those of the file."""
+
+    def own(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Return the problems of the file itself, without those that removing faulty keys may have made."""
+        dependent = set().union(*(_DEPENDENT.get(name, set()) for name in self.replaced))
+        return [
+            problem
+            for problem in problems
+            if problem.key.split(".")[0] not in self.replaced and dependent.isdisjoint(problem.key.split("."))
+        ]
+
+
+def valid_part(
+    model: type[Model], document: Document, replaced: Sequence[str] = ()
+) -> ValidPart[Model] | None:
+    """Return a document without the keys that its schema rejects, or None where nothing useful is left.
+
+    Args:
+        model: The schema.
+        document: What was read.
+        replaced: Top-level keys that the caller has replaced already.
+    """
+    data = json.loads(json.dumps(document.data))
+    changed = set(replaced)
+    for _ in range(_ROUNDS):
+        try:
+            spec = model.model_validate_json(json.dumps(data), strict=True)
+        except ValidationError as error:
+            # From the last to the first, since removing an item of a list moves those behind it.
+            paths = [_faulty(fault) for fault in reversed(error.errors())]
+            if not all(path and _remove(data, path, changed) for path in paths):
+                return None
+        else:
+            reduced = replace(document, data=data)
+            return ValidPart(spec=spec, document=reduced, replaced=frozenset(changed))
+    return None
+
+
+def _faulty(fault: Any) -> list[str | int]:
+    """Return the path of the key that must go: of a missing key the mapping around it, except at the top."""
+    path = _key_path(fault)
+    return path[:-1] if fault["type"] == "missing" and len(path) > 1 else path
+
+
+def _remove(data: dict[str, Any], path: Sequence[str | int], changed: set[str]) -> bool:
+    """Remove or replace one key and return whether a document is left that can be checked."""
+    top = str(path[0])
+    if len(path) == 1 and top in _NEEDED:
+        if data.get(top) == _NEEDED[top]:
+            return False
+        data[top] = _NEEDED[top]
+        changed.add(top)
+        return True
+    container: Any = data
+    for key in path[:-1]:
+        try:
+            container = container[key]
+        except (KeyError, IndexError, TypeError):
+            return True  # it went with a fault that is reported behind it
+    if isinstance(container, list) and isinstance(path[-1], int):
+        del container[path[-1] : path[-1] + 1]
+        changed.add(top)  # the items behind it are moved: their problems would have wrong lines
+    elif isinstance(container, dict):
+        container.pop(path[-1], None)
+        if len(path) == 1 or path[:-1] == ["languages"]:
+            changed.add(top)
+    else:
+        return False
+    return bool(data.get("languages", True))

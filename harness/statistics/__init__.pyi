@@ -1,6 +1,5 @@
 """Names of harness.statistics that plugins, adapters and programs use, and the modules that define them."""
 
-from .arrays import Floats as Floats, Integers as Integers
 from .bootstrap import (
     DRAWS as DRAWS,
     bootstrap_counts as bootstrap_counts,
@@ -11,13 +10,17 @@ from .bootstrap import (
     resampled_sums as resampled_sums,
     seed_of as seed_of,
 )
-from .cluster import ClusterCodes as ClusterCodes, Codes as Codes, draw_codes as draw_codes
 from .contrast import NORMAL as NORMAL, Contrast as Contrast, over_seeds as over_seeds
 from .interval import (
     SMALL_SAMPLE as SMALL_SAMPLE,
+    ClusterCodes as ClusterCodes,
+    Codes as Codes,
+    Floats as Floats,
+    Integers as Integers,
     Interval as Interval,
     beyond_margin_p as beyond_margin_p,
     clustered_mean as clustered_mean,
+    draw_codes as draw_codes,
     independent_mean as independent_mean,
     largest_drop as largest_drop,
     mean_of_codes as mean_of_codes,

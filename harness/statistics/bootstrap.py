@@ -15,9 +15,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from harness.statistics.arrays import AnyFloats, Floats
-from harness.statistics.cluster import Codes
-from harness.statistics.interval import Interval
+from harness.statistics.interval import AnyFloats, Codes, Floats, Interval
 
 Statistic = Callable[[Floats], float]
 """From sums of counts, shape (k,), to a score."""

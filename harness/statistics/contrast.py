@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.statistics.arrays import Floats
 from harness.statistics.bootstrap import percentile_interval
-from harness.statistics.cluster import Codes
-from harness.statistics.interval import Interval, interval_of_t
+from harness.statistics.interval import Codes, Floats, Interval, interval_of_t
 
 Common = Callable[[Floats], float]
 """From the weights of the languages to what `common_variance` returns for their weighted sum."""

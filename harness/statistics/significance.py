@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.statistics.arrays import AnyFloats, Floats
 from harness.statistics.bootstrap import Statistic, distinct_rows, evaluated
-from harness.statistics.cluster import Codes
+from harness.statistics.interval import AnyFloats, Codes, Floats
 
 FLIPS = 9_999
 EXACT = 12

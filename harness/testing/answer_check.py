@@ -1,10 +1,15 @@
-"""Checks of answers: counts, order, form, numbers, Unicode and batches of every capability, writing, and sub-words."""
+"""Checks of answers: counts, order, form, numbers, Unicode, batches, writing, sub-words and streams.
+
+Streamed answers are the same answers, each one once, and none after a stop.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,20 +27,43 @@ from harness.models.capabilities import (
     TextInput,
 )
 from harness.models.options import AdapterOptions, SamplingOptions
-from harness.models.requests import Call, CountsSubwords, CutsTexts, Generated, GenerateOptions, Streams
-from harness.testing.contract_setting import ContractSetting, ModelFixture, ModelUnderTest
-from harness.testing.declaration_check import implemented
+from harness.models.requests import (
+    Ability,
+    Call,
+    CountsSubwords,
+    CutsTexts,
+    Generated,
+    GenerateOptions,
+    Streams,
+)
+from harness.testing.contract_setting import ContractSetting, ModelFixture, ModelUnderTest, implemented
 from harness.testing.examples import SENTENCES
 from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree, is_finite
-from harness.testing.stream_check import collect_stream
 
-every_capability = pytest.mark.parametrize("probe", PROBES.values(), ids=lambda probe: probe.capability.value)
+_every_capability = pytest.mark.parametrize(
+    "probe", PROBES.values(), ids=lambda probe: probe.capability.value
+)
+_ABILITIES: Mapping[Capability, Ability] = MappingProxyType(
+    {
+        Capability.CLASSIFIES: "classify",
+        Capability.CHOOSES_BEST: "choose",
+        Capability.TAGS: "tag",
+        Capability.EXTRACTS_SPANS: "extract_spans",
+        Capability.EMBEDS: "embed",
+        Capability.SCORES_CONTINUATIONS: "loglikelihood",
+        Capability.FILLS_MASKS: "fill_masks",
+        Capability.GENERATES: "generate",
+    }
+)
+_ROUNDING = 1e-5
+"""How far an answer may be from the one that the method gives, absolutely and relatively."""
+_every_ability = pytest.mark.parametrize("capability", list(_ABILITIES), ids=lambda one: one.value)
 
 
 class AnswerChecks(ContractSetting):
     """Checks of the model's answers, as it stands and fitted with each head."""
 
-    @every_capability
+    @_every_capability
     def test_each_request_gets_one_answer(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """There are as many answers as requests, also for a single request."""
         for under_test in model_fixture.models_under_test(probe.capability):
@@ -45,14 +73,14 @@ class AnswerChecks(ContractSetting):
                     f"{under_test.name} gives {count} answers to {len(requests)} {name} requests."
                 )
 
-    @every_capability
+    @_every_capability
     def test_no_request_gets_no_answer(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """An empty list is answered with an empty list, or an array without rows."""
         for under_test in model_fixture.models_under_test(probe.capability):
             answers = _ask(probe, under_test, [])
             assert len(answers) == 0, f"{under_test.name} gives {len(answers)} answers to no request."
 
-    @every_capability
+    @_every_capability
     def test_answers_have_the_right_form(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """Types, shapes and offsets are those of the protocol."""
         for under_test in model_fixture.models_under_test(probe.capability):
@@ -62,7 +90,7 @@ class AnswerChecks(ContractSetting):
                 fault = probe.fault(answer, request, under_test.labels)
                 assert fault is None, f"An answer of {under_test.name} to {request!r} {fault}."
 
-    @every_capability
+    @_every_capability
     def test_answers_are_finite(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """No score is NaN or infinite."""
         for under_test in model_fixture.models_under_test(probe.capability):
@@ -71,7 +99,7 @@ class AnswerChecks(ContractSetting):
                     f"{under_test.name} answers {request!r} with a number that is not finite."
                 )
 
-    @every_capability
+    @_every_capability
     def test_order_is_kept(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """Requests in reverse order get the answers in reverse order."""
         for under_test in model_fixture.models_under_test(probe.capability):
@@ -79,7 +107,7 @@ class AnswerChecks(ContractSetting):
             backwards = list(_ask(probe, under_test, probe.requests[::-1]))[::-1]
             _check_same(under_test, probe.requests, answers, backwards, "in another order")
 
-    @every_capability
+    @_every_capability
     def test_batch_size_changes_nothing(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """A request asked alone gets the answer that it gets among others."""
         for under_test in model_fixture.models_under_test(probe.capability):
@@ -87,7 +115,7 @@ class AnswerChecks(ContractSetting):
             alone = [answer for request in probe.requests for answer in _ask(probe, under_test, [request])]
             _check_same(under_test, probe.requests, answers, alone, "alone")
 
-    @every_capability
+    @_every_capability
     def test_asking_again_changes_nothing(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """The same requests get the same answers from the same model."""
         for under_test in model_fixture.models_under_test(probe.capability):
@@ -95,7 +123,7 @@ class AnswerChecks(ContractSetting):
             again = _ask(probe, under_test, probe.requests)
             _check_same(under_test, probe.requests, answers, again, "again")
 
-    @every_capability
+    @_every_capability
     def test_opening_again_changes_nothing(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """The same requests get the same answers from the model opened a second time."""
         if probe.capability not in model_fixture.description.offers & implemented(model_fixture.bare):
@@ -106,7 +134,7 @@ class AnswerChecks(ContractSetting):
         answers, again = _ask(probe, first, probe.requests), _ask(probe, second, probe.requests)
         _check_same(first, probe.requests, answers, again, "after being opened again")
 
-    @every_capability
+    @_every_capability
     def test_unusual_text_is_answered(self, model_fixture: ModelFixture, probe: Probe) -> None:
         """Empty, decomposed, right-to-left, invisible and very long texts get answers of the right form."""
         for under_test in model_fixture.models_under_test(probe.capability):
@@ -272,7 +300,7 @@ def _write(model: Any, requests: Sequence[Request], declared: bool, *, streams: 
     try:
         if streams:
             blocks = [requests[first : first + 5] for first in range(0, len(requests), 5)]
-            answers = collect_stream(model.stream(Call(ability="generate"), blocks), "The model")
+            answers = _collect_stream(model.stream(Call(ability="generate"), blocks), "The model")
             return [answers[number] for number in range(len(requests))]
         return list(model.generate(*zip(*requests, strict=True))) if requests else []
     except (AdapterError, CapabilityError):
@@ -364,3 +392,124 @@ def _counting(model_fixture: ModelFixture) -> CountsSubwords:
     if not isinstance(model, CountsSubwords):
         pytest.skip(f"{model_fixture.name} does not count sub-words")
     return model
+
+
+class StreamChecks(ContractSetting):
+    """Checks of the answers of `Streams.stream` against those of the methods."""
+
+    @_every_ability
+    def test_streamed_answers_are_those_of_the_method(
+        self, model_fixture: ModelFixture, capability: Capability
+    ) -> None:
+        """Every request gets its answer once, however the requests are cut into blocks."""
+        for under_test, probe, call in _streaming(model_fixture, capability):
+            requests = [*probe.requests, *probe.unusual.values()]
+            expected = probe.ask(under_test.model, requests, under_test.labels)
+            for size in (len(requests) // 2 + 1, 3):
+                answers = _collect_stream(
+                    under_test.model.stream(call, _blocks(call, requests, size)), under_test.name
+                )
+                missing = set(range(len(requests))) - set(answers)
+                assert not missing, (
+                    f"{under_test.name} streams no answer to {len(missing)} of {len(requests)} requests in blocks "
+                    f"of {size}."
+                )
+                for index, request in enumerate(requests):
+                    assert agree(expected[index], answers[index], tolerance=_ROUNDING), (
+                        f"{under_test.name} answers {request!r} differently when it is streamed in blocks of {size}."
+                    )
+
+    @_every_ability
+    def test_nothing_asked_streams_nothing(self, model_fixture: ModelFixture, capability: Capability) -> None:
+        """A call without blocks has no answers."""
+        for under_test, _, call in _streaming(model_fixture, capability):
+            answers = _collect_stream(under_test.model.stream(call, []), under_test.name)
+            assert not answers, f"{under_test.name} streams {len(answers)} answers to no request."
+
+    @_every_ability
+    def test_stopping_ends_a_stream(self, model_fixture: ModelFixture, capability: Capability) -> None:
+        """No batch begins once `stopping` says so, and what was answered before is right."""
+        for under_test, probe, call in _streaming(model_fixture, capability):
+            blocks = _blocks(call, probe.requests, 1)
+            answers = _collect_stream(
+                under_test.model.stream(replace(call, stopping=lambda: True), blocks), under_test.name
+            )
+            assert not answers, (
+                f"{under_test.name} streams {len(answers)} answers although it was to stop at once."
+            )
+            stopping = chain([False, False], repeat(True)).__next__
+            stream = under_test.model.stream(replace(call, stopping=stopping), blocks)
+            expected = probe.ask(under_test.model, probe.requests, under_test.labels)
+            for index, answer in _collect_stream(stream, under_test.name).items():
+                assert agree(expected[index], answer, tolerance=_ROUNDING), (
+                    f"{under_test.name} answers {probe.requests[index]!r} differently before it stops."
+                )
+
+    @_every_ability
+    def test_a_stream_may_be_closed(self, model_fixture: ModelFixture, capability: Capability) -> None:
+        """After a stream is closed before its end, the model answers as before."""
+        for under_test, probe, call in _streaming(model_fixture, capability):
+            expected = probe.ask(under_test.model, probe.requests, under_test.labels)
+            stream = under_test.model.stream(call, _blocks(call, probe.requests, 1))
+            next(stream)
+            stream.close()
+            again = probe.ask(under_test.model, probe.requests, under_test.labels)
+            for request, before, after in zip(probe.requests, expected, again, strict=True):
+                assert agree(before, after), (
+                    f"{under_test.name} answers {request!r} differently after a stream was closed."
+                )
+
+    @_every_ability
+    def test_blocks_have_one_size(self, model_fixture: ModelFixture, capability: Capability) -> None:
+        """`block_characters` is a positive number, or None, and the same before and after answers."""
+        for under_test, probe, call in _streaming(model_fixture, capability):
+            before = under_test.model.block_characters(call.ability)
+            probe.ask(under_test.model, probe.requests, under_test.labels)
+            after = under_test.model.block_characters(call.ability)
+            assert before is None or (type(before) is int and before > 0), (
+                f"The blocks of {under_test.name} have {before!r} characters; expected a positive number or None."
+            )
+            assert after == before, (
+                f"{under_test.name} changes the size of its blocks from {before} to {after}."
+            )
+
+
+def _streaming(
+    model_fixture: ModelFixture, capability: Capability
+) -> Iterator[tuple[ModelUnderTest, Probe, Call]]:
+    """Return the models that have the capability and stream; skip the check where there is none."""
+    probe = PROBES[capability]
+    models_under_test = [
+        candidate
+        for candidate in model_fixture.models_under_test(capability)
+        if isinstance(candidate.model, Streams)
+    ]
+    if not models_under_test:
+        pytest.skip(f"{model_fixture.name} does not stream {capability.value}")
+    for under_test in models_under_test:
+        arguments: dict[str, Any] = {}
+        if capability is Capability.CLASSIFIES:
+            arguments = {"labels": under_test.labels}
+        elif capability is Capability.EMBEDS:
+            arguments = {"side": "query", "options": None}
+        yield under_test, probe, Call(ability=_ABILITIES[capability], arguments=arguments)
+
+
+def _blocks(call: Call, requests: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    """Return blocks of `size` requests in the form of a stream."""
+    if call.ability == "generate":
+        requests = [(prompt, GenerateOptions(max_tokens=MAX_TOKENS)) for prompt in requests]
+    return [requests[start : start + size] for start in range(0, len(requests), size)]
+
+
+def _collect_stream(stream: Iterator[Any], name: str) -> dict[int, Any]:
+    """Return the answers of a stream by the numbers of their requests; fails where an answer comes twice."""
+    answers: dict[int, Any] = {}
+    for answered in stream:
+        assert len(answered.indices) == len(answered.answers), (
+            f"{name} streams {len(answered.answers)} answers for {len(answered.indices)} requests."
+        )
+        for index, answer in zip(answered.indices, answered.answers, strict=True):
+            assert index not in answers, f"{name} streams the answer {index} twice."
+            answers[index] = answer
+    return answers

@@ -139,6 +139,12 @@ class ModelFixture:
         self._opened.close()
 
 
+def implemented(model: Any) -> frozenset[Capability]:
+    """Return the capabilities whose protocol the model satisfies."""
+    protocols = capability_protocols()
+    return frozenset(capability for capability, protocol in protocols.items() if isinstance(model, protocol))
+
+
 class ContractSetting:
     """Setting of a contract class: the author's fixtures `entry` and `ref`, and these defaults."""
 

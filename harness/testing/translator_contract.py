@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from harness.data.translation.translators import Translation, Translator, TranslatorContext, TranslatorEntry
+from harness.data.translation.services import Translation, Translator, TranslatorContext, TranslatorEntry
 from harness.running.session import open_session
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS
 

@@ -22,8 +22,7 @@ from harness.models import (
     TrainingSettings,
 )
 from harness_baseline.description import BaselineOptions
-from harness_baseline.example import checked_examples, label_names
-from harness_baseline.state import FitState
+from harness_baseline.fit import FitState, checked_examples, label_names
 from harness_baseline.text import no_span, split_words
 
 _SENTENCE = re.compile(r"\S[^.!?\u061f\u06d4\u0964\u0965\u1362\u3002\uff01\uff1f\n]*")

@@ -24,8 +24,8 @@ from harness.models import (
     TextInput,
 )
 from harness_baseline.description import HEADS, BaselineOptions
+from harness_baseline.fit import ALGORITHM, FitState, load_state, save_state
 from harness_baseline.guess import Guess, Majority
-from harness_baseline.state import ALGORITHM, FitState, load_state, save_state
 
 if TYPE_CHECKING:
     from harness_baseline.char_ngram import CharNgram

@@ -85,7 +85,7 @@ def harness_register_translators() -> list[TranslatorEntry]:
     return [
         TranslatorEntry(
             name="hf-seq2seq",
-            target="harness_hf.seq2seq.translator:open_translator",
+            target="harness_hf.seq2seq.adapter:open_translator",
             summary="NLLB, M2M100 or MADLAD, which name languages in their vocabulary; greedy.",
             examples=("hf-seq2seq:facebook/nllb-200-distilled-600M", "hf-seq2seq:facebook/m2m100_418M"),
             extra="hf",

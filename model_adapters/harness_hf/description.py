@@ -19,11 +19,11 @@ from harness_hf.model_folder import (
     folder_fault,
     read_config,
     read_json,
+    read_sentence_files,
     tensor_names,
 )
 from harness_hf.options import CausalOptions, EncoderOptions, ModelOptions, Seq2SeqOptions
 from harness_hf.quantization import TABLES, read_quantization, require_packages
-from harness_hf.sentence_files import read_sentence_files
 
 GENERIC_LABEL = "LABEL_"
 """How transformers names labels without a name: ``LABEL_0``."""

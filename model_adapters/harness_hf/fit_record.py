@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness import AdapterError
 from harness.models import DevScore, Head, TrainingSettings
 from harness.storage import configuration_files, file_digest, write_atomically
+from harness_hf.model_files import conversion_identity
 from harness_hf.model_folder import (
     ADAPTER_CONFIG,
     adapter_base,
+    sentence_module_files,
     weight_files,
 )
-from harness_hf.pickled_weights import conversion_identity
-from harness_hf.sentence_files import sentence_module_files
 
 DualPooling = Literal["pooler", "mean", "cls"]
 RECORD_NAME = "harness_fit.json"

@@ -26,9 +26,8 @@ from harness_hf.fit_record import HEAD_NAME, DualPooling, require_record, weight
 from harness_hf.inference.word_vectors import pool
 from harness_hf.loading import open_network, require_weights
 from harness_hf.low_rank import add_low_rank, is_adapted, quantization, require_same_shape
-from harness_hf.model_folder import ADAPTER_CONFIG, adapter_base, read_config
+from harness_hf.model_folder import ADAPTER_CONFIG, Pooling, adapter_base, read_config
 from harness_hf.options import ModelOptions
-from harness_hf.sentence_files import Pooling
 
 if TYPE_CHECKING:
     from harness_hf.inference.session import ModelSession

@@ -15,8 +15,8 @@ from harness.models import AdapterOptions, Capability, ModelDescription, hub_is_
 from harness.storage import WEIGHT_SUFFIXES, configuration_files, file_digest
 from harness_vllm.answers import Models, ServedModel, read_answer
 from harness_vllm.client import Address, Client, StatusError, is_url, read_key
-from harness_vllm.endpoints import check_same_model, parse_addresses
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
+from harness_vllm.session import check_same_model, parse_addresses
 
 
 def read_models(

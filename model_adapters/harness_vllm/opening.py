@@ -20,13 +20,11 @@ from harness_vllm.description import (
     server_version,
     tokenizer_source,
 )
-from harness_vllm.embedder import EmbeddingModel
-from harness_vllm.endpoints import Endpoints, check_same_model, parse_addresses
-from harness_vllm.generator import ChatModel, GeneratingModel
+from harness_vllm.model import ChatModel, EmbeddingModel, GeneratingModel
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 from harness_vllm.ranking import Ranker
 from harness_vllm.server import CACHES_PREFIXES, OwnServer, own_server
-from harness_vllm.session import ServerSession
+from harness_vllm.session import Endpoints, ServerSession, check_same_model, parse_addresses
 from harness_vllm.tokenizing import Tokenizer, open_tokenizer
 
 ANSWER_OPTIONS = (

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from harness import AdapterError, MissingExtraError
 from harness_vllm.answers import Tokens, read_answer
 from harness_vllm.client import StatusError
-from harness_vllm.endpoints import Endpoints
+from harness_vllm.session import Endpoints
 
 PROBE = f"The harness compares: कखग, Привет, 123 été. {' '.join(string.printable)}"
 """A text that different tokenizers split differently."""

@@ -14,8 +14,8 @@ def harness_register_launchers() -> list[Launcher]:
     return [
         Launcher(
             name="accelerate",
-            start="harness_accelerate.starting:start",
-            join="harness_accelerate.joining:join",
+            start="harness_accelerate.processes:start",
+            join="harness_accelerate.processes:join",
             option="accelerate",
             extra="hf",
         )

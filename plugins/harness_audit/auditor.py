@@ -18,24 +18,28 @@ from harness.planning import LockedSplit, resolve_tasks
 from harness.prompts import Prompter, Rendering, compile_prompt, render_item
 from harness.specs import SelectedTask, source_language
 from harness_audit.answers import Scored, judged, kinds_with_answers, trials
-from harness_audit.choice import candidate_findings, identical_notes, position_notes
 from harness_audit.damage import damage_notes
 from harness_audit.data import (
+    candidate_findings,
     copy_results,
     count_findings,
     id_results,
+    identical_notes,
     joined_findings,
     label_findings,
     label_map_findings,
     overlap_findings,
     parallel_results,
     placeholder_notes,
+    position_notes,
     provenance_notes,
     script_results,
     stand_in_notes,
+    variant_results,
 )
 from harness_audit.prompt import (
     TaskPrompt,
+    Writing,
     compiled_prompts,
     field_findings,
     label_findings as label_word_findings,
@@ -43,8 +47,6 @@ from harness_audit.prompt import (
     word_conflicts,
 )
 from harness_audit.split import AuditedSplit, SplitReader
-from harness_audit.variant import variant_results
-from harness_audit.writing import Writing
 
 if TYPE_CHECKING:
     from harness.kinds import TaskKind

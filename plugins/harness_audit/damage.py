@@ -20,8 +20,7 @@ from harness.data import BitextExample, SourceText
 from harness.languages import LEAST_DETECTED, Language, LanguageTable, other_language
 from harness.specs import TaskSpec
 from harness_audit.data import script_results
-from harness_audit.overlap import item_text
-from harness_audit.split import AuditedSplit
+from harness_audit.split import AuditedSplit, item_text
 
 if TYPE_CHECKING:
     from harness.planning import CheckedItems

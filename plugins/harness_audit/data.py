@@ -1,4 +1,4 @@
-"""Checks of the data of a task: label maps, labels, ids, counts, scripts, placeholders, overlap of splits."""
+"""Checks of the data of a task: label maps, labels, ids, counts, scripts, placeholders, choices, other versions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
 
+from harness import DataError, MissingDataError, UsageError
 from harness.checks import Finding, ItemIds, Note, misalignment, stands_for_source
-from harness.data import MarkedText, TaggedSentence
+from harness.data import MarkedText, TaggedSentence, find_split
+from harness.kinds import ReadContext, TaskKind, read_examples
 from harness.languages import LanguageTable, text_scripts
 from harness.specs import SPLITS, Provenance, Source, TaskSpec, source_language
-from harness_audit.overlap import TextIndex, item_text
-from harness_audit.split import AuditedSplit, named_ids
+from harness_audit.split import AuditedSplit, TextIndex, item_text, named_ids
+
+if TYPE_CHECKING:
+    from harness.data import DataFinder, Reader
+    from harness.specs import TaskEntry
 
 PLACEHOLDERS = frozenset({"", "ns", "n/a", "na", "nan", "null", "none", "-", "--", "?"})
 """Texts that mark a missing text; PAWS-X has ``NS`` for sentences that were not translated."""
@@ -38,6 +43,13 @@ _WRITTEN_IN = {
     "Hans": ("Hani",),
     "Hant": ("Hani",),
 }
+EQUAL = "equal"
+"""The option of readers that skip pairs of identical sentences: ``keep`` reads them too."""
+UNEVEN = 0.001
+"""The p below which an uneven spread of gold answers over positions is reported."""
+LEAST_EXPECTED = 5
+"""Gold answers per position that a chi-square test needs (Cochran, 1954)."""
+Results = Iterator[Finding | Note]
 
 
 def script_matches(script: str, expected: str) -> bool:
@@ -344,11 +356,11 @@ def overlap_findings(
         used = set(split.found.files.paths)
         title = f"the {split.title} split of {split.owner!r}"
         for test in tests:
-            is_same = bool(used & set(test.found.files.paths))
-            if is_same and split.split == "train":
+            shared = used & set(test.found.files.paths)
+            if shared and split.split == "train":
                 expected = f"a {test.title} split that is not {title}"
-                yield test.finding("overlap", expected, f"the same file {Path(min(used)).name!r}")
-            if is_same or (split.owner == spec.task and split.axes != test.axes):
+                yield test.finding("overlap", expected, f"the same file {min(shared).name!r}")
+            if shared or (split.owner == spec.task and split.axes != test.axes):
                 continue
             overlap = index.overlap(_with_text(test.examples))
             if overlap.exact or overlap.near:
@@ -360,3 +372,114 @@ def overlap_findings(
                     f"duplicates (first: {test.split} item {test_id!r} = {split.split} item {learned_id!r}, "
                     f"{overlap.text!r})",
                 )
+
+
+def identical_notes(
+    split: AuditedSplit, finder: DataFinder, reader_of: Callable[[str], Reader]
+) -> Iterator[Note]:
+    """Yield how many pairs have identical forms: those that the reader skips, and those that are scored as wrong."""
+    if not hasattr(split.examples[0], "wrong"):
+        return
+    scored = [example.id for example in split.examples if example.right in example.wrong]
+    if scored:
+        count = f"{len(scored):,} of {len(split.examples):,} items of the {split.title} split"
+        yield split.note(
+            "identical forms", f"{count} have a wrong form that equals the right one ({named_ids(scored)})"
+        )
+    files = split.found.files
+    options = {} if files.reader is None else reader_of(files.reader).options
+    if EQUAL not in options or files.options.get(EQUAL) == "keep":
+        return
+    unfiltered = replace(split.found, files=replace(files, options={**files.options, EQUAL: "keep"}))
+    skipped = [
+        str(row.fields["id"]) for row in finder.rows(unfiltered) if row.fields["right"] == row.fields["wrong"]
+    ]
+    if skipped:
+        count = f"{len(skipped):,} of {len(split.examples) + len(skipped):,} pairs of the {split.title} split"
+        yield split.note(
+            "identical forms",
+            f"{count} are two identical sentences and are not scored ({named_ids(skipped)})",
+        )
+
+
+def candidate_findings(spec: TaskSpec, tests: Sequence[AuditedSplit]) -> Iterator[Finding]:
+    """Yield languages of a parallel task whose items have other numbers of candidates than the source language's."""
+    counted = {
+        (split.language, split.axes): {example.id: len(example.wrong) + 1 for example in split.examples}
+        for split in tests
+        if spec.pairs(split.language) and hasattr(split.examples[0], "wrong")
+    }
+    for split in tests:
+        ours = counted.get((split.language, split.axes), {})
+        same_axes = [sizes for (_, axes), sizes in counted.items() if axes == split.axes]
+        theirs = counted.get((source_language(spec), split.axes)) or next(iter(same_axes), {})
+        differ = [name for name, size in ours.items() if theirs.get(name, size) != size]
+        if differ:
+            name = differ[0]
+            expected = (
+                f"as many candidates as the same items of the {split.title} split have in other languages"
+            )
+            count = f"{len(differ):,} with others (first: item {name!r} has {ours[name]} and {theirs[name]})"
+            yield split.finding("parallel candidates", expected, count)
+
+
+def position_notes(spec: TaskSpec, split: AuditedSplit, references: Sequence[Any]) -> Iterator[Note]:
+    """Yield choices that are gold more or less often than others, where chance does not explain it (chi-square)."""
+    labels, size = spec.label_names, len(references)
+    if spec.kind != "multiple_choice" or len(labels) < 2 or size < LEAST_EXPECTED * len(labels):
+        return
+    from scipy.stats import chisquare
+
+    counts = Counter(references)
+    p = float(chisquare([counts[label] for label in labels]).pvalue)
+    if p < UNEVEN:
+        shares = ", ".join(f"{label} {counts[label] / size * 100:.1f} %" for label in labels)
+        sentence = (
+            f"the right answers of the {split.title} split are not spread evenly over the positions ({shares}; "
+            f"chi-square p {'< .001' if p < 0.001 else f'= {p:.3f}'})"
+        )
+        yield split.note("answer position", sentence)
+
+
+def variant_results(
+    entry: TaskEntry, kind: TaskKind, finder: DataFinder, tests: Sequence[AuditedSplit]
+) -> Results:
+    """Yield the faults of the variants that a spec names, against the task's own test items."""
+    spec = entry.spec
+    for (name, variant), test in itertools.product(spec.variants.items(), tests):
+        source, folder = variant.splits.get("test"), entry.folders.get(test.language)
+        if source is None or folder is None:
+            continue
+        language = entry.languages.get(test.language)
+        conditions = dict(zip(spec.axes, test.axes, strict=True))
+        title = f"the variant {name!r}"
+        try:
+            resolved = find_split(finder, source, spec.task, language, "test", folder, conditions)
+        except MissingDataError:
+            continue
+        try:
+            context = ReadContext.of_test(spec, test.language, resolved.label_map)
+            examples = read_examples(kind, finder.rows(resolved), context)
+        except (DataError, UsageError) as error:
+            yield test.finding("variant", f"readable items in {title}", str(error).rstrip("."))
+            continue
+        if spec.label_names:
+            yield from _labels(kind, test, examples, title)
+        test_ids = {example.id for example in test.examples}
+        ids = {example.id for example in examples}
+        absent = sorted(test_ids - ids)
+        further = sorted(ids - test_ids)
+        if absent or further:
+            sentence = f"{len(examples):,}: {len(absent):,} are missing and {len(further):,} are others"
+            expected = f"the {len(test_ids):,} items of the {test.title} split in {title}"
+            yield test.finding("variant", expected, f"{sentence} ({named_ids([*absent, *further])})")
+
+
+def _labels(kind: TaskKind, test: AuditedSplit, examples: Sequence[Any], title: str) -> Results:
+    """Yield labels that are not those of the items with the same ids; golds that are texts may differ."""
+    labels = {example.id: kind.reference(example) for example in test.examples}
+    shared = [example for example in examples if example.id in labels]
+    wrong = [example.id for example in shared if kind.reference(example) not in (None, labels[example.id])]
+    if wrong:
+        count = f"{len(wrong):,} of {len(shared):,} others ({named_ids(wrong)})"
+        yield test.finding("variant", f"the labels of the same items in {title}", count)

@@ -1,11 +1,18 @@
-"""The splits that an audit reads: all tests of a task, and all that a model of it learns from."""
+"""The splits that an audit reads: all tests of a task, and all that a model of it learns from; and items in two splits.
+
+Items are in two splits where their texts are equal, or most of the wording is.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from harness import DataError, MissingDataError, UsageError
 from harness.checks import Finding, Note
@@ -21,6 +28,17 @@ if TYPE_CHECKING:
 NAMED = 3
 """Items that a sentence names."""
 LEARNED = ("train", "validation")
+NEAR = 0.8
+WIDTH = 3
+SKETCH = 4
+LEAST_TOKENS = 8
+"""Tokens of the shortest text for which a near duplicate is looked for: shorter ones are alike by chance."""
+MOST_COMPARED = 64
+"""Texts with the same hash that are compared: a hash that more share is that of a formula."""
+SHOWN = 60
+"""Characters of the text that a finding shows."""
+# Where writing has no spaces, every character is a token.
+_TOKEN = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 
 
 def named_ids(ids: Sequence[str]) -> str:
@@ -209,3 +227,99 @@ class SplitReader:
         if not candidates:
             return None
         return CandidatePool(candidates, owner=spec.task, languages=read, missing=missing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """How many texts of one split are also in another."""
+
+    exact: int
+    near: int
+    of: int
+    example: tuple[str, str] | None
+    """Ids of the first pair: in this split, in the other."""
+    text: str = ""
+    """The beginning of that item's text in this split."""
+
+
+def item_text(example: Any) -> str:
+    """Return all text of an item that a model reads, without labels; empty for records without text."""
+    tokens = getattr(example, "tokens", ())
+    if tokens:
+        # Some files also have the raw text, others not.
+        return " ".join(tokens)
+    if hasattr(example, "inputs") and example.inputs:
+        texts = [*example.inputs.values(), *getattr(example, "choices", ())]
+    else:
+        names = ("question", "context", "query", "passage", "text", "before", "right", "after", "source")
+        texts = [value for name in names if isinstance(value := getattr(example, name, None), str)]
+        texts += getattr(example, "choices", ())
+    return " ".join(texts)
+
+
+def text_tokens(text: str) -> list[str]:
+    """Return the tokens by which texts are compared: words without case; characters in scripts without spaces."""
+    return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def _shingles(tokens: Sequence[str]) -> frozenset[int]:
+    runs = (" ".join(tokens[start : start + WIDTH]) for start in range(len(tokens) - WIDTH + 1))
+    return frozenset(crc32(run.encode("utf-8", "surrogatepass")) for run in runs)
+
+
+def _one_changed(tokens: Sequence[str], candidate: Sequence[str]) -> bool:
+    if len(tokens) != len(candidate):
+        return False
+    return sum(first != second for first, second in zip(tokens, candidate, strict=True)) == 1
+
+
+class TextIndex:
+    """The texts of one split, to be looked up by those of others."""
+
+    def __init__(self, examples: Iterable[Any]) -> None:
+        self._exact: dict[str, str] = {}
+        self._sketches: dict[int, list[int]] = {}
+        self._shingles: list[frozenset[int]] = []
+        self._tokens: list[list[str]] = []
+        self._ids: list[str] = []
+        for example in examples:
+            tokens = text_tokens(item_text(example))
+            if not tokens or " ".join(tokens) in self._exact:
+                continue
+            self._exact[" ".join(tokens)] = example.id
+            if len(tokens) < LEAST_TOKENS:
+                continue
+            shingles = _shingles(tokens)
+            for value in sorted(shingles)[:SKETCH]:
+                self._sketches.setdefault(value, []).append(len(self._ids))
+            self._shingles.append(shingles)
+            self._tokens.append(tokens)
+            self._ids.append(example.id)
+
+    def overlap(self, examples: Iterable[Any]) -> Overlap:
+        """Return how many of the items stand here, each counted once."""
+        exact = near = size = 0
+        first: tuple[str, str] | None = None
+        text = ""
+        for example in examples:
+            size += 1
+            tokens = text_tokens(item_text(example))
+            duplicate = self._exact.get(" ".join(tokens)) if tokens else None
+            if duplicate is not None:
+                exact += 1
+            elif len(tokens) >= LEAST_TOKENS and (duplicate := self._near(tokens)) is not None:
+                near += 1
+            if duplicate is not None and first is None:
+                first = (example.id, duplicate)
+                text = shorten(item_text(example), SHOWN, placeholder=" ...") or item_text(example)[:SHOWN]
+        return Overlap(exact=exact, near=near, of=size, example=first, text=text)
+
+    def _near(self, tokens: Sequence[str]) -> str | None:
+        shingles = _shingles(tokens)
+        for value in sorted(shingles)[:SKETCH]:
+            for row in self._sketches.get(value, ())[:MOST_COMPARED]:
+                candidate = self._shingles[row]
+                alike = len(shingles & candidate) >= NEAR * len(shingles | candidate)
+                if alike or _one_changed(tokens, self._tokens[row]):
+                    return self._ids[row]
+        return None

@@ -60,12 +60,11 @@ def board(
     from harness import open_session
     from harness.cli import check_output_file, write_file, write_files, write_rows
     from harness.reporting import csv_text
-    from harness_board.document import COLUMNS, board_rows
+    from harness_board.document import COLUMNS, board_rows, diagnosed, with_diagnosis
     from harness_board.gathering import gather
     from harness_board.published import read_metadata
     from harness_board.rendering import board_page, site_pages
-    from harness_board.repository.runs import read_repository
-    from harness_board.run_reading import diagnosed, with_diagnosis
+    from harness_board.repository_runs import read_repository
 
     for path, suffix in ((output, ".html"), (csv_file, ".csv"), (json_file, ".json")):
         check_output_file(path, suffix)

@@ -36,7 +36,7 @@ from harness.reporting import (
 )
 from harness.specs import Catalog, SuiteSpec
 from harness.storage import SuiteSummary
-from harness_board.document import Board, System, TaskColumn
+from harness_board.document import Board, System, TaskColumn, created_on, run_systems, run_tasks
 from harness_board.published import (
     SystemMetadata,
     catalog_tasks,
@@ -45,8 +45,7 @@ from harness_board.published import (
     read_scores,
     table_systems,
 )
-from harness_board.repository.runs import StoredResults
-from harness_board.run_reading import created_on, run_systems, run_tasks
+from harness_board.repository_runs import StoredResults
 
 SAME_SCORE = 1e-9
 """Points by which two scores of the same answers may differ."""

@@ -2,8 +2,8 @@
 
 One page, or a folder for any static host: the board, and a page for each task and language that leads to it. The table
 has scores alone, the best system first: ranks, rank intervals, colours, filters and sorting are those of
-``static/compute.mjs`` and of nothing else. Overall scores are those of `harness.scores.suites.overall`, so that board
-and command line never disagree.
+``static/compute.mjs`` and of nothing else. Overall scores are those of `harness.scores.aggregation.overall`, so that
+board and command line never disagree.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from urllib.parse import quote
 from harness import UsageError
 from harness.reporting import INTERVAL_LEGEND, counted, page, template
 from harness.scores import overall
-from harness_board.document import Board, System, TaskColumn
+from harness_board.document import LEGEND, Board, System, TaskColumn
 from harness_board.gathering import equity_section
-from harness_board.run_reading import LEGEND
 
 MODULES = ("compute.mjs", "text.mjs", "draw.mjs", "chart.mjs", "compare.mjs", "why.mjs", "main.mjs")
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)

@@ -40,7 +40,7 @@ def harness_register_reports() -> Iterable[ReportSection]:
         ReportSection(
             name="cases",
             title="Failing test cases",
-            target="harness_checklist.reporting.cases:read_cases",
+            target="harness_checklist.failures:read_cases",
             place="items",
         )
     ]

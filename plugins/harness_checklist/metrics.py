@@ -26,7 +26,7 @@ from harness.metrics import (
 from harness.statistics import Interval, wilson
 
 if TYPE_CHECKING:
-    from harness_checklist.suites.suite import Profile
+    from harness_checklist.suite import Profile
 
 Count = Callable[[bool, bool], tuple[float, float]]
 """Whether a case passed and whether it has a defect -> what it adds to numerator and denominator."""
@@ -41,7 +41,7 @@ def profile_tag(profile: Profile) -> str:
 @lru_cache(maxsize=1024)
 def profile_from_tag(text: str) -> Profile:
     """Return the profile that `profile_tag` wrote; without a tag the plain one."""
-    from harness_checklist.suites.suite import Profile
+    from harness_checklist.suite import Profile
 
     return Profile.model_validate_json(text or "{}")
 

@@ -10,7 +10,7 @@ from harness import UsageError
 from harness.data import Reader, Row
 
 if TYPE_CHECKING:
-    from harness_checklist.generation.case import Case
+    from harness_checklist.case import Case
 
 CASES = 200
 """Cases of a test, as in the paper."""
@@ -24,7 +24,7 @@ def case_rows(case: Case, path: str, line: int) -> Iterator[Row]:
         path: The file it comes from.
         line: Its line there, or its number.
     """
-    from harness_checklist.generation.defect import example_defects
+    from harness_checklist.case import example_defects
     from harness_checklist.metrics import profile_tag
 
     defects = example_defects(case.examples, case.normalise)
@@ -45,7 +45,7 @@ def case_rows(case: Case, path: str, line: int) -> Iterator[Row]:
 
 
 def _read_cases(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    from harness_checklist.generation.case import read_cases
+    from harness_checklist.case import read_cases
 
     for path in paths:
         for number, case in enumerate(read_cases(path), start=1):
@@ -53,8 +53,8 @@ def _read_cases(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
 
 
 def _read_released(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    from harness_checklist.generation.drawing import draw_cases
-    from harness_checklist.released.importer import read_released
+    from harness_checklist.generation import draw_cases
+    from harness_checklist.released import read_released
 
     language = options.get("language")
     if not language:

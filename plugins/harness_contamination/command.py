@@ -12,8 +12,7 @@ from harness.cli import JsonFile, takes_settings
 
 if TYPE_CHECKING:
     from harness.running import Prepared
-    from harness_contamination.material import Material
-    from harness_contamination.signs import Sign
+    from harness_contamination.signs import Material, Sign
 
 Fresh = Annotated[
     Path | None, typer.Option("--fresh", help="Texts that no training data has; a line is CODE, tab, text.")
@@ -56,9 +55,7 @@ def contamination(
         write_rows,
     )
     from harness.running import prepare
-    from harness_contamination.comparison import SEED
-    from harness_contamination.material import read_fresh, read_material
-    from harness_contamination.signs import sign_rows
+    from harness_contamination.signs import SEED, read_fresh, read_material, sign_rows
 
     check_output_file(json_file, ".json")
     config = make_config(given, None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli import AllowCode, Data, TasksFrom
+from harness.cli import AllowCode, Data, TasksFrom, extends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,14 @@ Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="A folder of errata files; 'shipped' has those of the harness.")
 ]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+ErrataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--errata",
+        metavar="DIR",
+        help="Show the scores as published and with the corrections of this folder; 'shipped' has the harness's.",
+    ),
+]
 
 
 @app.callback()
@@ -49,7 +58,7 @@ def check(
     # Imported here so that help stays fast.
     from harness.cli import check_output_file, echo, print_table, write_rows
     from harness_errata.document import read_errata
-    from harness_errata.verification import check_fits, check_rows, fit_data, fit_runs
+    from harness_errata.fitting import check_fits, check_rows, fit_data, fit_runs
 
     check_output_file(json_file, ".json")
     read = read_errata(folder)
@@ -91,10 +100,10 @@ def score(
     from harness_errata.document import read_errata
 
     check_output_file(json_file, ".json")
-    show_both(folders, read_errata(folder=errata_folder), output, json_file, allow_code=allow_code)
+    _show_both(folders, read_errata(folder=errata_folder), output, json_file, allow_code=allow_code)
 
 
-def show_both(
+def _show_both(
     folders: Sequence[Path],
     read: Errata,
     output: Path | None = None,
@@ -119,3 +128,55 @@ def show_both(
         echo(f"The corrected {'run is' if len(runs) == 1 else 'runs are in'} {output}.")
     if json_file is not None:
         write_rows(json_file, rows)
+
+
+def in_eval(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give ``harness eval`` the option: the run is made as without it, then scored twice."""
+
+    @extends(command)
+    def evaluate(errata: ErrataFolder = None, **given: Any) -> Any:
+        if errata is None:
+            return command(**given)
+        from harness.cli import echo
+        from harness_errata import FINISHED
+        from harness_errata.document import read_errata
+
+        read = read_errata(errata)  # before the model is opened
+        FINISHED.clear()
+        status = command(**given)
+        if FINISHED:  # elsewhere this process started others, of which one shows it
+            echo("")
+            _show_both(FINISHED[-1:], read, allow_code=bool(given.get("allow_code")))
+        return status
+
+    return evaluate
+
+
+def in_score(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give ``harness score`` the option: RUN stays as it is, and ``--output`` keeps the corrected run."""
+
+    @extends(command)
+    def score(errata: ErrataFolder = None, **given: Any) -> Any:
+        if errata is None:
+            return command(**given)
+        from harness import UsageError
+        from harness.cli import check_output_file
+        from harness_errata.document import read_errata
+
+        for name in ("gold", "metrics", "timeout"):
+            if given[name] is not None:
+                raise UsageError(
+                    f"--errata and --{name} cannot be given together.",
+                    hint="Keep the corrected run with --output, and score that one.",
+                )
+        check_output_file(given["json_file"], ".json")
+        _show_both(
+            [given["folder"]],
+            read_errata(errata),
+            given["output"],
+            given["json_file"],
+            allow_code=given["allow_code"],
+        )
+        return 0
+
+    return score

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import DataError, MissingDataError, Run, UsageError
-from harness.data import GoldFile
+from harness import DataError, MissingDataError, Problem, Run, SpecError, UsageError, open_session
+from harness.data import DataFinder, GoldFile
+from harness.planning import data_options
+from harness.storage import cache_folder
 from harness_errata.document import GOLD, ITEM, Errata, ErrataFile, Erratum
 
 if TYPE_CHECKING:
-    from harness.data import DataFinder
     from harness.running import Session
 
 Items = Mapping[str, tuple[str, Any]]
@@ -37,7 +39,7 @@ class FittedFile:
     """Entries that are of another item, by line."""
 
 
-def fit_file(file: ErrataFile, items_of: Callable[[str], Items | None]) -> FittedFile:
+def _fit_file(file: ErrataFile, items_of: Callable[[str], Items | None]) -> FittedFile:
     """Return which entries fit; `items_of` gives the items of a language, None where they are not at hand."""
     fitted = FittedFile(file=file)
     languages = {entry.language for entry in file.document.entries}
@@ -83,7 +85,7 @@ def fit_run(errata: Errata, run: Run) -> tuple[list[FittedFile], list[str]]:
     reasons: list[str] = []
     for task in tasks:
         items = RunItems(run, task)
-        fits = [fit_file(file, items) for file in errata.files if file.document.errata == task]
+        fits = [_fit_file(file, items) for file in errata.files if file.document.errata == task]
         fitting = [item for item in fits if not item.mismatches]
         if fitting:
             chosen.append(max(fitting, key=lambda item: len(item.applied)))
@@ -183,3 +185,58 @@ class DataItems:
         context = ReadContext.of_test(spec, language, test.label_map)
         rows = self._finder.rows(test)
         return {item.id: (inputs_digest(item), item) for item in read_examples(kind, rows, context)}
+
+
+def fit_data(
+    errata: Errata, data: Sequence[str], tasks_from: Sequence[Path], *, allow_code: bool
+) -> list[FittedFile]:
+    """Return how the files fit the test items of data; raises `UnknownNameError`, and `DataError` for broken data."""
+    session = open_session(tuple(tasks_from), allow_code=allow_code)
+    finder = DataFinder(data_options(tuple(data)), session.registry, cache_folder() / "data")
+    return [_fit_file(file, DataItems(session, finder, file.document.errata)) for file in errata.files]
+
+
+def fit_runs(errata: Errata, folders: Sequence[Path]) -> list[FittedFile]:
+    """Return how the files fit the items of runs; raises `DataError` for broken records."""
+    return [
+        _fit_file(file, RunItems(run, file.document.errata))
+        for run in map(Run, folders)
+        for file in errata.files
+        if file.document.errata in run.manifest.tasks
+    ]
+
+
+def check_fits(fits: Sequence[FittedFile], *, complete: bool) -> None:
+    """Raise `SpecError` with the first file that is wrong about the items at hand.
+
+    Args:
+        fits: How the files fit.
+        complete: Whether all items are at hand, so that an entry of another one is a fault; those that take an item
+            out are none, as a task may leave it out already.
+    """
+    for fitted in fits:
+        problems = [Problem(message=message, line=line) for line, message in fitted.mismatches]
+        problems += [
+            Problem(message=f"{entry.language} has no item {entry.id!r}", line=line)
+            for line, entry in fitted.absent
+            if complete and entry.field != ITEM
+        ]
+        if problems:
+            raise SpecError(fitted.file.path, sorted(problems, key=lambda problem: problem.line or 0))
+
+
+def check_rows(errata: Errata, fits: Sequence[FittedFile]) -> Iterator[dict[str, Any]]:
+    """Yield a row per file: its entries, and how many were verified; None where nothing was."""
+    for file in errata.files:
+        verified = [fitted for fitted in fits if fitted.file is file]
+        applied = {(*entry.key, entry.field) for item in verified for entry in (*item.applied, *item.texts)}
+        absent = {entry.key for item in verified for _, entry in item.absent}
+        yield {
+            "file": file.path.name,
+            "task": file.document.errata,
+            "revision": file.document.revision,
+            "languages": len({entry.language for entry in file.document.entries}),
+            "entries": len(file.document.entries),
+            "verified": len(applied) if verified else None,
+            "left out already": len(absent) if verified else None,
+        }

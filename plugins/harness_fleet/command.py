@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.registry import JobRunner
     from harness.running import Session
     from harness_fleet.folder import Consent, Fleet
-    from harness_fleet.grouping import Group
+    from harness_fleet.submission import Group
 
 JOBS = "Jobs and machines"
 INTERRUPTED = 130
@@ -89,11 +89,9 @@ def submit(
     if context.invoked_subcommand is not None:
         return 0
     from harness.running import open_session
-    from harness_fleet.backend import open_backend
-    from harness_fleet.fleet_file import Resources
-    from harness_fleet.folder import TRUST, Consent, check_new, new_folder
+    from harness_fleet.folder import TRUST, Consent, Resources, check_new, new_folder
     from harness_fleet.showing import show_groups
-    from harness_fleet.submission import make_fleet
+    from harness_fleet.submission import make_fleet, open_backend
 
     configs = _configs({**fields, "batch_tokens": batch_tokens}, models or [], config)
     folder, first = output or new_folder(), configs[0]
@@ -114,7 +112,7 @@ def submit(
 def _planned(configs: Sequence[RunConfig], session: Session, jobs: int) -> list[Group]:
     """Return the jobs of all models; raises `UsageError` where one cannot be evaluated, after naming all such."""
     from harness.cli import reporting_broken_plugins, show_steps
-    from harness_fleet.grouping import plan_models
+    from harness_fleet.submission import plan_models
 
     with reporting_broken_plugins(session.registry.plugins, session.catalog), show_steps():
         groups, errors = plan_models(configs, session, jobs)
@@ -162,8 +160,8 @@ def _run(
 
 
 def _collect(fleet: Fleet, session: Session) -> int:
-    from harness_fleet.collecting import collect as collect_runs, gaps
     from harness_fleet.showing import show_gaps, show_results
+    from harness_fleet.state import collect as collect_runs, gaps
 
     show_results(collect_runs(fleet, session))
     return show_gaps(fleet, gaps(fleet))
@@ -174,10 +172,10 @@ def status(folder: Folder, json_file: JsonFile = None) -> None:
     """Show the states of the jobs and how many cells are done, while they run and afterwards."""
     from harness.cli import check_output_file, write_rows
     from harness.running import open_session
-    from harness_fleet.backend import open_backend
     from harness_fleet.folder import Fleet
     from harness_fleet.showing import show_status, status_rows
     from harness_fleet.state import job_states
+    from harness_fleet.submission import open_backend
 
     check_output_file(json_file, ".json")
     fleet = Fleet(folder)
@@ -199,9 +197,9 @@ def collect(
 ) -> int:
     """Make one run of each model's jobs, and print a summary of all models."""
     from harness.running import open_session
-    from harness_fleet.collecting import gaps
     from harness_fleet.folder import Fleet
     from harness_fleet.showing import show_gaps
+    from harness_fleet.state import gaps
 
     fleet = Fleet(folder)
     return show_gaps(fleet, gaps(fleet)) if check else _collect(fleet, open_session())
@@ -226,9 +224,9 @@ def retry(
     Backend and resources are those of before, unless others are given.
     """
     from harness.running import open_session
-    from harness_fleet.backend import open_backend
     from harness_fleet.folder import TRUST, Consent, Fleet
     from harness_fleet.state import job_states, unfinished
+    from harness_fleet.submission import open_backend
 
     fleet, session, consents = Fleet(folder), open_session(), key_values(option)
     if set(consents) - {TRUST}:

@@ -9,11 +9,9 @@ from harness import Run
 from harness.cli import echo, print_table, show_runs
 from harness.registry import JobState
 from harness.reporting import counted
-from harness_fleet.collecting import Collected, Gap
 from harness_fleet.folder import Fleet
-from harness_fleet.grouping import Group
-from harness_fleet.state import count_cells, state_counts
-from harness_fleet.watching import BROKEN, job_line
+from harness_fleet.state import Collected, Gap, count_cells, state_counts
+from harness_fleet.submission import BROKEN, Group, job_line
 
 SHOWN = 8
 """Cells of a reason, and jobs that broke, that are listed."""

@@ -23,7 +23,7 @@ def harness_resolve_data(ref: DataRef, cache: Path) -> ResolvedData | None:
     if ref.hub is None or ":" in ref.hub.path:
         return None
     _require_packages()
-    from harness_hub.snapshot import fetch
+    from harness_hub.dataset import fetch
 
     return fetch(ref, cache)
 

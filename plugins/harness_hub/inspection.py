@@ -15,15 +15,17 @@ from typing import Any
 from harness import DataError, MissingDataError
 from harness.data import DataRef, HubFiles, SourceState, source_columns, wanted_columns, wanted_records
 from harness.models import hub_is_unreachable
-from harness_hub.card import (
+from harness_hub.dataset import (
     Card,
     Recipe,
+    file_features,
+    hub_problem,
     in_plain_words,
+    kept_file,
     label_map,
     script_name,
     single_configs,
 )
-from harness_hub.snapshot import file_features, hub_problem, kept_file
 
 REQUESTS = 16
 """Requests at once."""

@@ -19,8 +19,8 @@ def harness_register_task_sources() -> Iterable[TaskSource]:
     return [
         TaskSource(
             name="logged",
-            target="harness_import.logged_metric:SOURCE",
-            metric="harness_import.logged_metric:make_metric",
+            target="harness_import.logged:SOURCE",
+            metric="harness_import.logged:make_metric",
             summary="tasks and scores that 'harness import' took from other harnesses' logs; they cannot be run",
         )
     ]

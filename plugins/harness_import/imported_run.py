@@ -21,8 +21,7 @@ from harness.reporting import counted
 from harness.running import inputs_digest, inputs_text
 from harness.storage import CellResult, ItemRecord, TaskSummary, file_digest
 from harness_import.item_match import CellMatch, ItemMatcher, MatchedItem, SpecItems
-from harness_import.logged import LoggedCell, LoggedItem, folder_names, safe_name
-from harness_import.logged_metric import KIND, PREFIX
+from harness_import.logged import KIND, PREFIX, LoggedCell, LoggedItem, folder_names, safe_name
 
 METHOD: Final = "logged"
 """The method of all imported cells: what reads answers of a method of ours does not read these."""

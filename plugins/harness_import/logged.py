@@ -1,4 +1,7 @@
-"""What a log says, whatever harness wrote it: answers and scores by model, task and language."""
+"""The content of a log, whatever harness wrote it: answers and scores by model, task and language.
+
+The scores are metrics ``logged:NAME``: read from the records, never computed.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from harness import DataError
+import numpy as np
+
+from harness import DataError, UsageError
 from harness.languages import known_languages
+from harness.metrics import METRICS, Metric, MetricContext, MetricResult, check_pairs
+from harness.specs import MadeTask
 
 UNDETERMINED: Final = "und"
 """The language of a task whose name and settings give none: BCP 47's code for an undetermined one."""
@@ -29,6 +36,10 @@ GOLD_FIELDS: Final = frozenset(
     "correct_answer correct_answer_num".split()
 )
 """Fields of a document, in lower case, that say the right answer: they are no part of what was asked."""
+PREFIX: Final = "logged:"
+KIND: Final = "logged_answers"
+"""The kind of tasks that no spec describes."""
+KINDS: Final = frozenset({KIND}).union(*(metric.kinds for metric in METRICS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,3 +204,47 @@ def choice_position(text: Any, choices: Sequence[str]) -> str | None:
 def asked_choices(choices: Sequence[str]) -> dict[str, list[str]]:
     """Return the choices as a field of what was asked; none where there are none."""
     return {"choices": list(choices)} if choices else {}
+
+
+class LoggedTasks:
+    """The source of tasks ``logged:NAME``, which have answers and no prompts: none can be run."""
+
+    def names(self, pattern: str) -> Sequence[str]:
+        """Raise `UsageError`: a log holds answers, not what would be asked."""
+        raise UsageError(
+            f"The task 'logged:{pattern}' cannot be run: tasks of this name exist in imported runs alone.",
+            hint="Run the task in the harness that logged it, and read the log with 'harness import'.",
+        )
+
+    def document(self, name: str, shots: int) -> MadeTask:
+        """Raise `UsageError` as `names` does."""
+        raise UsageError(f"The task 'logged:{name}' cannot be run.")
+
+
+SOURCE: Final = LoggedTasks()
+
+
+def make_metric(name: str) -> Metric:
+    """Return the metric of a name ``logged:METRIC``: the mean over items of what the log says."""
+    return Metric(
+        name=name,
+        compute=partial(_compute, name.removeprefix(PREFIX)),
+        kinds=KINDS,
+        description=f"{name.removeprefix(PREFIX)} as the log has it.",
+        source="the log that was imported",
+        by_item=True,
+    )
+
+
+def _compute(
+    name: str, predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
+) -> MetricResult:
+    """Return the mean of what was logged; raises `ValueError` for a prediction without it."""
+    check_pairs(predictions, references)
+    try:
+        items = np.array([prediction["logged"][name] for prediction in predictions], dtype=np.float64)
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"no log gave these answers the score {name!r}; it is of imported answers alone"
+        ) from error
+    return MetricResult(value=float(items.mean()), items=items)

@@ -40,6 +40,6 @@ def harness_register_metrics() -> Iterable[Metric]:
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the readers of Marco-Bench-MIF and Multi-IF."""
-    from harness_instructions.readers import READERS
+    from harness_instructions.kind import READERS
 
     return READERS

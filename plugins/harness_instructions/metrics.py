@@ -1,4 +1,4 @@
-"""The four accuracies of IFEval: prompts and instructions that an answer follows, strictly and loosely."""
+"""The four accuracies of IFEval, prompts and instructions that an answer follows, strictly and loosely; their mean."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from harness.metrics import (
     check_pairs,
     field_of,
 )
-from harness_instructions.rules import Instruction, follows, loosened
-from harness_instructions.text import require_detector
+from harness_instructions.rules import Instruction, follows, loosened, require_detector
 
 _RESPONSE_LANGUAGE: Final = "language:response_language"
 
@@ -92,7 +91,7 @@ def _metric(name: str, subject: str, manner: str, compute: MetricFunction) -> Me
 _WHOLE: Final = "prompts with all their instructions"
 _STRICTLY: Final = "as it stands"
 _LOOSELY: Final = "in one of eight forms: without its first or last line, or asterisks"
-METRICS: Final = (
+ACCURACIES: Final = (
     _metric("prompt_level_strict_acc", _WHOLE, _STRICTLY, partial(_accuracy, loose=False, by_prompt=True)),
     _metric(
         "inst_level_strict_acc", "instructions", _STRICTLY, partial(_accuracy, loose=False, by_prompt=False)
@@ -100,5 +99,45 @@ METRICS: Final = (
     _metric("prompt_level_loose_acc", _WHOLE, _LOOSELY, partial(_accuracy, loose=True, by_prompt=True)),
     _metric(
         "inst_level_loose_acc", "instructions", _LOOSELY, partial(_accuracy, loose=True, by_prompt=False)
+    ),
+)
+
+
+def _mean_accuracy(
+    predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
+) -> MetricResult:
+    """Return the mean of the four accuracies; groups are turns."""
+    check_pairs(predictions, references)
+    counts = np.zeros((len(references), 2 * len(ACCURACIES)))
+    turns: dict[str, GroupScore] = {}
+    for number in range(max(map(len, references))):
+        rows = [index for index, conversation in enumerate(references) if number < len(conversation)]
+        answers = [
+            {"answers": field_of(predictions[index], "answers", index)[number : number + 1]} for index in rows
+        ]
+        instructed = [references[index][number : number + 1] for index in rows]
+        results = [metric.compute(answers, instructed, context).counts for metric in ACCURACIES]
+        of_turn = np.hstack([result for result in results if result is not None])
+        counts[rows] += of_turn
+        turns[f"turn {number + 1}"] = GroupScore(value=_mean_share(of_turn.sum(axis=0)), n=len(rows))
+    value = _mean_share(counts.sum(axis=0))
+    return MetricResult(value=value, counts=counts, groups=turns if len(turns) > 1 else {})
+
+
+def _mean_share(sums: Floats) -> float:
+    """Return the mean of shares, of which each has its numerator and its denominator."""
+    return float((sums[0::2] / sums[1::2]).mean())
+
+
+METRICS: Final = (
+    *ACCURACIES,
+    Metric(
+        name="ifeval_mean_acc",
+        compute=_mean_accuracy,
+        kinds=frozenset({"instruction_following"}),
+        description="mean of the four accuracies, which Multi-IF's authors print by turn",
+        source="He et al. 2024, Multi-IF",
+        from_counts=_mean_share,
+        ready=require_detector,
     ),
 )

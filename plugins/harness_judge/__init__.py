@@ -31,6 +31,6 @@ def harness_register_methods() -> Iterable[Method]:
 @hookimpl
 def harness_register_metrics() -> Iterable[Metric]:
     """Return the ratings, the agreement with gold, and the comparison of two runs."""
-    from harness_judge.metrics import METRICS
+    from harness_judge.kind import METRICS
 
     return METRICS

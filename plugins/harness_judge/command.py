@@ -34,8 +34,7 @@ def export(
     # Imported here so that help stays fast.
     from harness import Run
     from harness.cli import echo
-    from harness_judge.rubric import read_rubric
-    from harness_judge.task_folder import write_tasks
+    from harness_judge.task_folder import read_rubric, write_tasks
 
     read = read_rubric(rubric)
     written = write_tasks([Run(folder) for folder in folders], read, output)
@@ -129,8 +128,7 @@ def certify(
     """
     from harness import Run
     from harness.cli import check_output_file, echo, print_table, write_rows
-    from harness_judge.certification import certify as certify_run
-    from harness_judge.passport import write_passport
+    from harness_judge.passport import certify as certify_run, write_passport
     from harness_judge.report import passport_rows, passport_table
 
     check_output_file(json_file, ".json")

@@ -8,9 +8,7 @@ from typing import Any
 from harness import Run, UsageError
 from harness.reporting import percent, signed, signed_interval, uncertainty
 from harness.storage import CellResult, MetricValue
-from harness_judge.certification import JudgedItems, words_of
-from harness_judge.passport import CertifiedLanguage, Passport
-from harness_judge.prediction_powered import corrected_mean
+from harness_judge.passport import CertifiedLanguage, JudgedItems, Passport, corrected_mean, words_of
 
 KAPPA = "judge_kappa"
 JUDGED = ("judge_rating", "judge_preference")
@@ -106,7 +104,7 @@ def report_rows(
 
 
 def _corrected(run: Run, cell: CellResult, entry: CertifiedLanguage) -> dict[str, Any]:
-    """Return the score that people would give, and how it was found (`harness_judge.prediction_powered`)."""
+    """Return the score that people would give, and how it was found (`harness_judge.passport`)."""
     items = JudgedItems.of(run, cell)
     labelled = set(entry.items)
     others = items.kept({item.id for item in items.records if item.inputs_digest not in labelled})

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the readers of questions whose answers are texts without an offset."""
-    from harness_lm_eval import answer_reader, voted_answers
+    from harness_lm_eval.readers import ANSWER_TEXTS, COUNTRY_CHOICES, VOTED_ANSWERS
 
-    return [answer_reader.READER, voted_answers.READER]
+    return [ANSWER_TEXTS, VOTED_ANSWERS, COUNTRY_CHOICES]
 
 
 @hookimpl
@@ -36,7 +36,7 @@ def harness_register_task_sources() -> Iterable[TaskSource]:
         TaskSource(
             name="lm_eval",
             target="harness_lm_eval.task_document:SOURCE",
-            metric="harness_lm_eval.answering:make_metric",
+            metric="harness_lm_eval.task_kind:make_metric",
             summary="tasks of the installed lm-evaluation-harness, with its requests and scores",
         )
     ]
@@ -53,7 +53,7 @@ def harness_register_kinds() -> Iterable[TaskKind]:
 @hookimpl
 def harness_register_methods() -> Iterable[Method]:
     """Return the methods of lm-eval's own tasks."""
-    from harness_lm_eval.answering import METHODS
+    from harness_lm_eval.task_kind import METHODS
 
     return METHODS
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from harness import Run, UsageError
 from harness.metrics import METRICS
 from harness.storage import CellResult, ItemRecord, MetricValue, TaskScore, write_atomically
-from harness_lm_eval.answering import PERCENT, result_key
+from harness_lm_eval.task_kind import PERCENT, result_key
 
 _NAMES: Final = {"accuracy": "acc"}
 """Metrics that have another name in lm-eval."""

@@ -6,13 +6,15 @@ Only the task file is read: no data, and no Python is run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from harness import Problem, SpecError, UsageError, near_names
+from harness.languages import known_languages
 from harness.specs import MadeTask
-from harness_lm_eval.task_family import family_members, family_names
 from harness_lm_eval.task_index import (
     CODE_VARIABLE,
     PREFIX,
@@ -21,11 +23,18 @@ from harness_lm_eval.task_index import (
     TaskPlace,
     code_is_allowed,
     find_place,
+    find_places,
     installed_version,
+    names_of,
     read_task,
 )
-from harness_lm_eval.task_language import read_language
 
+_LOCALE = re.compile(r"([A-Za-z]{2})[_-][A-Z]{2}")
+"""A language with its country: ``HI_IN`` is Hindi, though ``in`` alone once meant Indonesian."""
+_PAIR = re.compile(r"[a-z]{2,3}[_-][a-z]{2}")
+_LEAST_WORD = 4
+"""Letters of a name such as ``thai``; shorter ends are often words: ``physics_gre``, ``meta_ar_msa``."""
+_SCORING = ("output_type", "metric_list", "filter_list", "num_fewshot")
 LIKELIHOOD: Final = "lm_eval_likelihood"
 GENERATION: Final = "lm_eval_generation"
 _KINDS: Final = {"multiple_choice": LIKELIHOOD, "loglikelihood": LIKELIHOOD, "generate_until": GENERATION}
@@ -58,6 +67,141 @@ _UNDETERMINED: Final = {"name": "Undetermined", "script": "Zyyy", "family": "Und
 """The ISO 639-3 and ISO 15924 names of an unknown language and script."""
 
 
+def read_language(data: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the language code and the key that it comes from, ``dataset_name`` or ``task``; None without one.
+
+    A code that is only the end of a longer name counts where no other part of the task's name is a code:
+    ``blimp_nl__om_te`` is not Telugu.
+    """
+    for key in ("dataset_name", "task"):
+        name = str(data.get(key) or "")
+        for part in _whole_codes(name):
+            code = _known_code(part)
+            if code is not None:
+                return code, key
+        code = _ending(name, str(data.get("task") or ""))
+        if code is not None:
+            return code, key
+    return None
+
+
+def _whole_codes(name: str) -> Iterator[str]:
+    """Yield full codes: the name, the language of ``HI_IN``, and ``swh_Latn`` at its end."""
+    yield name
+    locale = _LOCALE.fullmatch(name)
+    if locale is not None:
+        yield locale.group(1).lower()
+    pair = re.split(r"[_.\-]", name)[-2:]
+    if len(pair) == 2 and len(pair[1]) == _LEAST_WORD:
+        yield "_".join(pair)
+
+
+def _ending(name: str, task: str) -> str | None:
+    parts = re.split(r"[_.\-]", name)
+    known = known_languages().listed
+    if len(parts[-1]) >= _LEAST_WORD:
+        return _known_code(parts[-1])
+    others = {*parts[:-1], *re.split(r"[_.\-]", task)} - {parts[-1]}
+    is_pair = re.search(rf"(?:^|_)[a-z]{{2,3}}-{re.escape(parts[-1])}$", name) is not None
+    if parts[-1] not in known or (not is_pair and any(part in known for part in others)):
+        return None
+    return parts[-1]
+
+
+@lru_cache(maxsize=65_536)
+def _known_code(name: str) -> str | None:
+    """Return the language code of a name; English names of fewer than four letters are words, ``en_fr`` is a pair."""
+    table = known_languages().listed  # codes of three letters are words of tasks: law, med
+    code = None if _PAIR.fullmatch(name) else table.code_of(name)
+    is_short = code is not None and len(name) < _LEAST_WORD and name.lower() == table.get(code).name.lower()
+    return None if is_short and name not in table else code
+
+
+def _family_names(pattern: str) -> list[str]:
+    """Return the tasks of a task, a group, a tag, a glob, or a name without its language.
+
+    Tasks that differ in their language only are one name, ``belebele``; ``belebele:sn+sw`` where the pattern names
+    only some of its languages. Raises what `names_of` does.
+    """
+    places = find_places()
+    if pattern not in places and _family_members(pattern):
+        return [pattern]
+    names = names_of(pattern)
+    if pattern in names:
+        return names
+    return list(dict.fromkeys(_joined(names)))
+
+
+def _family_members(name: str) -> Mapping[str, str]:
+    """Return language -> task of the tasks whose name without the language is `name`; empty for fewer than two.
+
+    They belong to one folder of benchmarks, since others have other prompts, and have the same kind of output, metrics,
+    filters and shots. Of several such sets the largest one counts. A task of that name goes before them.
+    """
+    places = find_places()
+    if name in places and not places[name].is_group:
+        return {}
+    families: dict[tuple[str, str], dict[str, str]] = {}
+    for task in sorted(_candidates(name, places)):
+        place = places[task]
+        file = read_task(place.path)
+        found = _without_language(task, file)
+        if found is not None and found[0] == name:
+            family = families.setdefault((place.benchmark, _scoring(file)), {})
+            family.setdefault(found[1], task)
+    largest = max(families.values(), key=len, default={})
+    return largest if len(largest) > 1 else {}
+
+
+def _joined(names: Sequence[str]) -> Iterator[str]:
+    places, wanted = find_places(), set(names)
+    families: dict[str, Mapping[str, str]] = {}
+    for name in names:
+        found = _without_language(name, read_task(places[name].path))
+        family = "" if found is None else found[0]
+        if family and family not in families:
+            families[family] = _family_members(family)
+        members = families.get(family, {})
+        own = sorted(language for language, task in members.items() if task in wanted)
+        if name not in members.values() or len(own) < 2:
+            yield name
+        else:
+            yield family if len(own) == len(members) else f"{family}:{'+'.join(own)}"
+
+
+def _candidates(name: str, places: Mapping[str, TaskPlace]) -> Iterator[str]:
+    """Yield tasks whose name has one or two more parts than `name`, which are a language."""
+    wanted = name.split("_")
+    for task, place in places.items():
+        parts = task.split("_")
+        width = len(parts) - len(wanted)
+        if place.is_group or width not in (1, 2):
+            continue
+        rests = (parts[:start] + parts[start + width :] for start in range(len(wanted) + 1))
+        if any(
+            rest == wanted and _known_code("_".join(parts[start : start + width])) is not None
+            for start, rest in enumerate(rests)
+        ):
+            yield task
+
+
+def _without_language(name: str, file: TaskFile) -> tuple[str, str] | None:
+    """Return the name of a task without its language, and the language; None where the name does not have it."""
+    found = read_language(file.data)
+    parts = name.split("_")
+    for width in (2, 1):
+        for start in reversed(range(len(parts) - width + 1)):
+            code = _known_code("_".join(parts[start : start + width]))
+            rest = "_".join(parts[:start] + parts[start + width :])
+            if found is not None and code == found[0] and rest:
+                return rest, code
+    return None
+
+
+def _scoring(file: TaskFile) -> str:
+    return repr([file.data.get(key) for key in _SCORING])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scoring:
     """One metric of a task."""
@@ -75,7 +219,7 @@ def make_document(name: str, shots: int) -> MadeTask:
     task does not let its shots be changed.
     """
     version = installed_version(name)
-    members = family_members(name)
+    members = _family_members(name)
     files = {task: _checked(task) for task in members.values() or [name]}
     first, task = next(iter(files.items()))
     problems: list[Problem] = []
@@ -247,10 +391,10 @@ def _metrics(name: str, task: TaskFile, problems: list[Problem]) -> Iterator[_Sc
 
 
 class _Source:
-    """The source of ``lm_eval:NAME``; see `harness.specs.task_source.MakesTasks`."""
+    """The source of ``lm_eval:NAME``; see `harness.specs.task_entry.MakesTasks`."""
 
     def names(self, pattern: str) -> list[str]:
-        return family_names(pattern)
+        return _family_names(pattern)
 
     def document(self, name: str, shots: int) -> MadeTask:
         return make_document(name, shots)

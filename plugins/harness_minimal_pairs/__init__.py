@@ -16,7 +16,6 @@ __all__ = ["harness_register_readers"]
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the readers of sentence pairs, of BMLAMA and of XWinograd."""
-    from harness_minimal_pairs.readers import READERS
-    from harness_minimal_pairs.winograd import XWINOGRAD
+    from harness_minimal_pairs.readers import READERS, XWINOGRAD
 
     return (*READERS, XWINOGRAD)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from harness import hookimpl
 
 if TYPE_CHECKING:
+    from harness import Run
     from harness.kinds import Method
     from harness.registry import ReportFormat, ReportSection
 
@@ -23,6 +24,22 @@ def harness_register_methods() -> Iterable[Method]:
 @hookimpl
 def harness_register_reports() -> Iterable[ReportFormat | ReportSection]:
     """Return the section of layer-wise probes, and its rows as CSV."""
-    from harness_probing.reporting.catalog import REPORTS
+    from harness.registry import ReportFormat, ReportSection
 
-    return REPORTS
+    return [
+        ReportFormat(
+            name="probing-csv", suffix=".csv", render=_render_csv, summary="one row per probed layer"
+        ),
+        ReportSection(
+            name="probing",
+            title="Probes of layers",
+            target="harness_probing.reporting.section:read_probing",
+            empty="This run has no probes.",
+        ),
+    ]
+
+
+def _render_csv(runs: Sequence[Run]) -> str:
+    from harness_probing.reporting.section import render_probe_csv
+
+    return render_probe_csv(runs)

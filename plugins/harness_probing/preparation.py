@@ -14,12 +14,11 @@ import torch
 from harness import CapabilityError, StorageError
 from harness.kinds import MethodContext
 from harness.models import FloatArray
-from harness_probing.evaluation import Evaluator, Items
+from harness_probing.evaluation import Evaluator, Items, OutcomeRecorder, ProbeOutcome
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
 from harness_probing.problem import SENTENCE, ProbeItem, ProbeProblem, item_maker, level_of
-from harness_probing.result import OutcomeRecorder, ProbeOutcome
-from harness_probing.sentences import Block, ModelReader, SentencePool, shared_blocks
 from harness_probing.settings import ProbeSettings
+from harness_probing.states import Block, ModelReader, SentencePool, shared_blocks
 
 SHARED = 0.5
 """Problems are prepared together where they share this part of the train sentences of the smaller one."""

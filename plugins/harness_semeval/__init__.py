@@ -24,9 +24,9 @@ def harness_register_kinds() -> Iterable[TaskKind]:
 @hookimpl
 def harness_register_methods() -> Iterable[Method]:
     """Return how heads, prompts and embeddings serve the two kinds."""
-    from harness_semeval import multilabel, relatedness
+    from harness_semeval import frozen, multilabel, relatedness
 
-    return [*multilabel.METHODS, *relatedness.METHODS]
+    return [*multilabel.METHODS, *frozen.METHODS, *relatedness.METHODS]
 
 
 @hookimpl
@@ -40,6 +40,6 @@ def harness_register_metrics() -> Iterable[Metric]:
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the reader of SemRel2024."""
-    from harness_semeval.reader import SEMREL
+    from harness_semeval.relatedness import SEMREL
 
     return [SEMREL]

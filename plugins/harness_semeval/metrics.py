@@ -94,5 +94,6 @@ METRICS: Final = (
         description="Spearman's rank correlation of grades, from -1 to 1; 0 where all predicted grades are equal",
         source="Ousidhoum et al. 2024, SemEval-2024 task 1, evaluation.py; scipy.stats.spearmanr",
         from_counts=correlation_from_counts,
+        lowest=-1.0,
     ),
 )

@@ -23,18 +23,13 @@ from harness.kinds import (
     MethodContext,
     ReadContext,
     TaskKind,
-    cluster_of,
     generate_method,
-    group_of,
     head_method,
-    id_of,
-    meta_of,
-    text_of,
 )
 from harness.models import Capability, Classifies, Generates, Head
 from harness.prompts import PromptItem, generate_answers
 from harness.specs import TaskSpec
-from harness_semeval.scores import label_probabilities
+from harness_semeval.classification import item_fields, label_probabilities
 
 NAME: Final = "multilabel_classification"
 NONE: Final = "none"
@@ -93,13 +88,8 @@ def _example(row: Row, number: int, context: ReadContext) -> MultilabelExample:
     marks = {name: _mark(row, name) for name in names}
     annotated = tuple([name for name, mark in marks.items() if mark is not None])
     return MultilabelExample(
-        id=id_of(row, number),
-        cluster=cluster_of(row, context),
-        group=group_of(row),
-        meta=meta_of(row),
-        inputs={name: text_of(row, name, context) for name in context.inputs},
+        **item_fields(row, number, context),
         label=_set_name([name for name in names if marks[name]]) if annotated else None,
-        labels=context.labels,
         annotated=annotated,
     )
 
@@ -130,15 +120,17 @@ def _predict_with_head(
     inputs = [tuple(example.inputs.values()) for example in examples]
     shares = label_probabilities(adapter, inputs, sets) @ contains
     return [
-        Prediction(
-            id=example.id,
-            output={
-                "labels": [name for name, share in zip(names, row, strict=True) if share > 0.5],
-                "scores": [round(share, 6) for share in row],
-            },
-        )
+        Prediction(id=example.id, output=label_output(names, row))
         for example, row in zip(examples, shares.tolist(), strict=True)
     ]
+
+
+def label_output(names: Sequence[str], shares: Sequence[float]) -> dict[str, Any]:
+    """Return the output of an item: the labels with more than half of the probability, and all probabilities."""
+    return {
+        "labels": [name for name, share in zip(names, shares, strict=True) if share > 0.5],
+        "scores": [round(share, 6) for share in shares],
+    }
 
 
 def _predict_by_generation(
@@ -170,7 +162,7 @@ KIND: Final = TaskKind(
     name=NAME,
     spec_model=MultilabelClassificationSpec,
     head=Head.CLASSIFICATION,
-    methods=("head", "generate"),
+    methods=("head", "generate", "embed"),
     example=_example,
     reference=_reference,
     summary="a text or a pair of texts gets any number of labels",

@@ -8,36 +8,57 @@ number.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from pydantic import Field
 
-from harness import ContractError, DataError
-from harness.data import ClassificationExample, Prediction, Row
+from harness import DataError
+from harness.data import CSV, ClassificationExample, Prediction, Reader, Row
 from harness.kinds import (
     Method,
     MethodContext,
     ReadContext,
     TaskKind,
-    cluster_of,
     generate_method,
-    group_of,
     head_method,
-    id_of,
-    meta_of,
-    text_of,
 )
 from harness.models import Capability, Classifies, Embeds, Generates, Head
 from harness.prompts import PromptItem, generate_answers
 from harness.specs import TaskSpec
-from harness_semeval.scores import label_probabilities
+from harness_semeval.classification import item_fields, label_probabilities, text_vectors
 
 NAME: Final = "text_pair_similarity"
 GRADES: Final = 5
 _NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)?")
+
+
+def _read_semrel(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield one row per pair; the sentences are on two lines, in Hindi and Punjabi each in quotation marks."""
+    for path in paths:
+        for record in CSV.read([path], {}):
+            fields = {name.strip().casefold(): value for name, value in record.fields.items()}
+            # The Afrikaans test file has a tab where all others have a line break.
+            parts = re.split(r"[\n\t]", str(fields.get("text", "")).strip(), maxsplit=1)
+            if len(parts) != 2:
+                raise DataError(
+                    f"{record.where}: expected two sentences on two lines in the column 'Text', found one."
+                )
+            pair = [sentence.strip().strip('"').strip() for sentence in parts]
+            row = {"id": fields.get("pairid"), "sentence1": pair[0], "sentence2": pair[1]}
+            if fields.get("score") not in (None, ""):
+                row["score"] = fields["score"]
+            yield Row(fields=row, path=record.path, line=record.line)
+
+
+SEMREL: Final = Reader(
+    name="semrel",
+    read=_read_semrel,
+    summary="SemRel2024: PairID, Text with two sentences on two lines, and Score",
+)
 
 
 class TextPairSimilaritySpec(TaskSpec):
@@ -68,13 +89,8 @@ def _example(row: Row, number: int, context: ReadContext) -> GradedPair:
     if grade is not None:
         nearest = min(context.labels, key=lambda label: abs(float(label) - grade))
     return GradedPair(
-        id=id_of(row, number),
-        cluster=cluster_of(row, context),
-        group=group_of(row),
-        meta=meta_of(row),
-        inputs={name: text_of(row, name, context) for name in context.inputs},
+        **item_fields(row, number, context),
         label=nearest,
-        labels=context.labels,
         grade=grade,
     )
 
@@ -99,11 +115,7 @@ def _predict_by_embedding(
     adapter: Embeds, examples: Sequence[GradedPair], context: MethodContext
 ) -> list[Prediction]:
     texts = [text for example in examples for text in example.inputs.values()]
-    vectors = adapter.embed(texts, side="query")
-    if len(vectors) != len(texts) or not np.isfinite(vectors).all():
-        raise ContractError(
-            f"embed() returned {len(vectors)} vectors for {len(texts)} texts, or NaN in them."
-        )
+    vectors = text_vectors(adapter, texts)
     cosines = (vectors[0::2] * vectors[1::2]).sum(axis=1)
     return _graded(examples, cosines.tolist())
 
@@ -127,10 +139,10 @@ def _predict_by_generation(
     adapter: Generates, examples: Sequence[GradedPair], context: MethodContext
 ) -> list[Prediction]:
     assert context.prompter is not None
-    return generate_answers(adapter, examples, context.prompter, context.prompter.options, _read)
+    return generate_answers(adapter, examples, context.prompter, context.prompter.options, _read_grade)
 
 
-def _read(example: GradedPair, text: str) -> tuple[dict[str, Any], bool]:
+def _read_grade(example: GradedPair, text: str) -> tuple[dict[str, Any], bool]:
     """Return the first number of an answer that is on the scale; without one, the lowest grade, unread."""
     low, high = float(example.labels[0]), float(example.labels[-1])
     numbers = [float(number.replace(",", ".")) for number in _NUMBER.findall(text)]

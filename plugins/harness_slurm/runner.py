@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 from submitit import SlurmExecutor
-from submitit.core.utils import FailedJobError, FailedSubmissionError
+from submitit.core.utils import DelayedSubmission, FailedJobError, FailedSubmissionError
 
-from harness import AdapterError, UsageError
+from harness import AdapterError, HarnessError, UsageError
 from harness.registry import FleetJob, JobState
 from harness.storage import write_atomically
+from harness_slurm.options import SlurmOptions
 
-from .command import STATUS, ResumableCommand
-from .options import SlurmOptions
-
+_STATUS = "slurm-status.json"
+"""In the folder of a job: its exit status, null as long as there is none; missing where it was never started."""
+SPARE = 0.2
+"""Part of the grace that is kept for requeueing."""
+LOOK = os.WEXITED | os.WNOWAIT | os.WNOHANG
+IGNORING = ("sh", "-c", "trap '' USR1 USR2; exec \"$@\"", "sh")
+"""Slurm sends the warning to all processes of a job; only submitit's may act on it."""
 FILES = "_slurm"
 """Next to the folders of the jobs: scripts, pickles and outputs of submitit."""
 SUBMITTED = "slurm.json"
@@ -38,6 +48,47 @@ NOT_STARTED = {
     "SPECIAL_EXIT",
 }
 """States of a queued job whose command is not running; see "JOB STATE CODES" of ``man squeue``."""
+
+
+@dataclass(slots=True)
+class ResumableCommand:
+    """A command that is interrupted and submitted again when its time runs out; plain fields, since it is pickled."""
+
+    command: tuple[str, ...]
+    folder: str
+    """That of the job."""
+    grace: float
+    """Seconds between the warning and the end of the job's time."""
+    pid: int = 0
+
+    def __call__(self) -> int:
+        """Run the command and return its exit status; raises `HarnessError` where jobs that need it must not start."""
+        folder = Path(self.folder)
+        self._write(None)
+        with (folder / "log.txt").open("ab") as log:
+            process = subprocess.Popen(
+                [*IGNORING, *self.command], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+            self.pid = process.pid
+            status = process.wait()
+        self._write(status)
+        if JobState.of_status(status) is not JobState.DONE:
+            raise HarnessError(f"The command ended with status {status}; see {folder / 'log.txt'}.")
+        return status
+
+    def checkpoint(self) -> DelayedSubmission:
+        """Interrupt the command, wait for its end, and return what continues it; called in a handler of a signal."""
+        deadline = time.monotonic() + (1 - SPARE) * self.grace
+        # Popen.wait() is under way below this handler and holds a lock; the status is left for it.
+        with suppress(ProcessLookupError, ChildProcessError):
+            if self.pid:
+                os.kill(self.pid, signal.SIGTERM)
+            while time.monotonic() < deadline and not os.waitid(os.P_PID, self.pid, LOOK):
+                time.sleep(0.05)
+        return DelayedSubmission(ResumableCommand(self.command, self.folder, self.grace))
+
+    def _write(self, status: int | None) -> None:
+        write_atomically(Path(self.folder) / _STATUS, json.dumps({"status": status}) + "\n")
 
 
 class SlurmRunner:
@@ -104,7 +155,7 @@ class SlurmRunner:
             **{name: value for name, value in parameters.items() if value is not None},
         )
         for member in group:
-            (member.folder / STATUS).unlink(missing_ok=True)
+            (member.folder / _STATUS).unlink(missing_ok=True)
         grace = self._grace(job)
         commands = [ResumableCommand(member.command, str(member.folder), grace) for member in group]
         return [submitted.job_id for submitted in executor.submit_array(commands)]
@@ -190,7 +241,7 @@ def _reason(errors: str) -> str:
 def _state(folder: Path, queued: str | None) -> JobState:
     if queued is not None:
         return JobState.WAITING if queued.strip() in NOT_STARTED else JobState.RUNNING
-    content = _read(folder / STATUS)
+    content = _read(folder / _STATUS)
     if not content:  # cancelled before it started, as Slurm does where a job that it needs failed
         return JobState.FAILED
     status = content["status"]

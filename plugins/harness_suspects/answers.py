@@ -11,7 +11,7 @@ import numpy as np
 from harness import DataError, Run, UsageError
 from harness.analysis import SystemGroup, group_systems
 from harness.reporting import counted
-from harness_suspects.response import Floats
+from harness_suspects.deviation import Floats
 
 if TYPE_CHECKING:
     from harness.storage import ItemRecord

@@ -54,9 +54,8 @@ def suspects(
     from harness.reporting import render_html
     from harness.specs import split_names
     from harness_suspects.answers import read_answers
-    from harness_suspects.report import suspect_blocks, suspect_report
     from harness_suspects.signs import agreement_evidence, find_signs, sign_codes
-    from harness_suspects.suspect import rank_suspects, suspect_rows
+    from harness_suspects.suspect import rank_suspects, suspect_blocks, suspect_report, suspect_rows
     from harness_suspects.verdict import find_families, judge
 
     check_output_file(json_file, ".json")
@@ -106,7 +105,7 @@ def _write_sheets(
     import tempfile
 
     from harness.cli import run_command
-    from harness_suspects.sheet import sheet_items
+    from harness_suspects.suspect import sheet_items
 
     lines = [json.dumps(row) for row in sheet_items(answers, ranked, controls=controls, seed=seed)]
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:

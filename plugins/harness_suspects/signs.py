@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from harness.languages import known_languages, script_of_texts, text_scripts
 from harness_suspects.answers import TaskAnswers
-from harness_suspects.response import Families, Floats
+from harness_suspects.deviation import Families, Floats
 
 LEAST_WORDS = 4
 """Words of a text that is no copy by chance."""

@@ -19,8 +19,18 @@ from scipy.spatial.distance import squareform
 from scipy.special import expit
 
 from harness.statistics import benjamini_hochberg
-from harness_suspects.deviation import Deviation, deviate, null_masses, shifted, weigh, weight_masses
-from harness_suspects.response import Expectation, Families, Floats, expect
+from harness_suspects.deviation import (
+    Deviation,
+    Expectation,
+    Families,
+    Floats,
+    deviate,
+    expect,
+    null_masses,
+    shifted,
+    weigh,
+    weight_masses,
+)
 
 RATE = 0.05
 LEAST_POWER = 0.4

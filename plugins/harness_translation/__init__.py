@@ -34,7 +34,7 @@ def harness_register_translators() -> list[TranslatorEntry]:
     return [
         TranslatorEntry(
             name="file",
-            target="harness_translation.variants.existing:open_file",
+            target="harness_translation.variants.translators:open_file",
             summary="Translations that exist already: tab-separated or JSON lines, by text or row by row.",
             examples=("file:translations.jsonl", "file:translations/"),
             light=True,
@@ -55,33 +55,33 @@ def harness_register_translators() -> list[TranslatorEntry]:
         ),
         TranslatorEntry(
             name="released",
-            target="harness_translation.variants.plain:open_released",
+            target="harness_translation.variants.translators:open_released",
             summary="Published translations of training sets (XTREME's), with their own answer spans.",
             examples=("released",),
             light=True,
         ),
         TranslatorEntry(
             name="llm",
-            target="harness_translation.variants.prompted:open_prompted",
+            target="harness_translation.variants.translators:open_prompted",
             summary="A prompted model behind any adapter that writes text.",
             examples=("llm:vllm:http://localhost:8000", "llm:hf-causal:models/smollm2"),
         ),
         TranslatorEntry(
             name="route",
-            target="harness_translation.variants.routing:open_routes",
+            target="harness_translation.variants.translators:open_routes",
             summary="One translator per pair of languages, from a YAML table.",
             examples=("route:routes.yaml",),
         ),
         TranslatorEntry(
             name="identity",
-            target="harness_translation.variants.plain:open_identity",
+            target="harness_translation.variants.translators:open_identity",
             summary="Returns the text unchanged: the cost and score of a run without translation.",
             examples=("identity",),
             light=True,
         ),
         TranslatorEntry(
             name="reverse",
-            target="harness_translation.variants.plain:open_reverse",
+            target="harness_translation.variants.translators:open_reverse",
             summary="The words of a text in reverse order, for tests.",
             examples=("reverse",),
             light=True,

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.data import Sentence, Token
-from harness_vyakarana.grammar import MARKED, Grammar
-from harness_vyakarana.paradigm import ParadigmPlace, Paradigms
+from harness_vyakarana.grammar import MARKED, Grammar, ParadigmPlace, Paradigms
 
 FREE = -1
 """The controller is a pronoun without a visible gender: any gender is right if all words of the clause share it."""

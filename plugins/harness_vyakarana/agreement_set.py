@@ -13,9 +13,8 @@ from typing import Any
 
 from harness.data import Sentence, Token, surface
 from harness_vyakarana.agreement import Agreement, is_relation
-from harness_vyakarana.grammar import Grammar
+from harness_vyakarana.grammar import Grammar, Paradigms
 from harness_vyakarana.labels import NOMINALS, strict_agreement_items
-from harness_vyakarana.paradigm import Paradigms
 from harness_vyakarana.treebank import feats_of, source_of
 
 GENDER, NUMBER = "Gender", "Number"

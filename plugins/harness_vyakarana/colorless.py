@@ -15,8 +15,7 @@ from pathlib import Path
 from harness.data import Sentence, Token, surface, text_of, token_of
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts
-from harness_vyakarana.grammar import Grammar, Sandhi
-from harness_vyakarana.paradigm import ParadigmPlace
+from harness_vyakarana.grammar import Grammar, ParadigmPlace, Sandhi
 from harness_vyakarana.treebank import (
     Job,
     feats_of,

@@ -8,8 +8,7 @@ from hashlib import blake2b
 
 from harness.data import Sentence, Token
 from harness_vyakarana.agreement import Agreement
-from harness_vyakarana.grammar import DERIVED, Grammar, Substitution
-from harness_vyakarana.paradigm import Paradigms
+from harness_vyakarana.grammar import DERIVED, Grammar, Paradigms, Substitution
 
 DEFAULT, PAPER = "default", "paper"
 MODES = (DEFAULT, PAPER)

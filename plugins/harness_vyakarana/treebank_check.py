@@ -10,8 +10,7 @@ from harness.data import Sentence, Token
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.colorless import DROPPED_LENGTH, bare
 from harness_vyakarana.donors import PAPER, DonorPool, Facts, Key
-from harness_vyakarana.grammar import Grammar
-from harness_vyakarana.paradigm import Inflection
+from harness_vyakarana.grammar import Grammar, Inflection
 from harness_vyakarana.treebank import variant_id
 
 STRUCTURE = ("id", "upos", "xpos", "head")

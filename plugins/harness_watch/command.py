@@ -80,8 +80,7 @@ def watch(
     from harness.cli import check_output_file, make_config, reporting_broken_plugins
     from harness.running import open_session
     from harness.specs import select
-    from harness_watch.checkpoint import CheckpointFolder
-    from harness_watch.evaluation import Evaluations
+    from harness_watch.checkpoint import CheckpointFolder, Evaluations
     from harness_watch.following import Following, show_curves
 
     check_output_file(json_file, ".json")

@@ -16,9 +16,9 @@ __all__ = ["SUBMISSION", "harness_register_adapters", "harness_register_methods"
 
 SUBMISSION = AdapterEntry(
     name="submission",
-    target="harness_xtreme_r.submission.model:open_submission",
-    describe="harness_xtreme_r.submission.model:describe",
-    options="harness_xtreme_r.submission.model:SubmissionOptions",
+    target="harness_xtreme_r.submission.exchange:open_submission",
+    describe="harness_xtreme_r.submission.exchange:describe",
+    options="harness_xtreme_r.submission.exchange:SubmissionOptions",
     summary="Predictions in the public XTREME-R layout, as if a model gave them.",
     examples=("submission:DIR",),
 )
@@ -33,7 +33,7 @@ def harness_register_adapters() -> list[AdapterEntry]:
 @hookimpl
 def harness_register_methods() -> Iterable[Method]:
     """Return the method that reads predictions from a submission, for every kind that has a public format."""
-    from harness_xtreme_r.submission.model import METHODS
+    from harness_xtreme_r.submission.exchange import METHODS
 
     return METHODS
 
@@ -41,6 +41,8 @@ def harness_register_methods() -> Iterable[Method]:
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
     """Return the readers of LAReQA, Mewsli-X and of XCOPA's repaired questions."""
-    from harness_xtreme_r.readers import READERS
+    from harness_xtreme_r.readers import MEWSLI_X_ENTITIES, MEWSLI_X_MENTIONS, MEWSLI_X_PAIRS, XCOPA_ALIGNED
+    from harness_xtreme_r.xquad_r import SQUAD_SENTENCES, XQUAD_R_QUESTIONS, XQUAD_R_SENTENCES
 
-    return READERS
+    mewsli_x = (MEWSLI_X_ENTITIES, MEWSLI_X_MENTIONS, MEWSLI_X_PAIRS)
+    return [*mewsli_x, SQUAD_SENTENCES, XCOPA_ALIGNED, XQUAD_R_QUESTIONS, XQUAD_R_SENTENCES]

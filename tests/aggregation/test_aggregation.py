@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.planning.run_config import RunConfig, data_options
+from harness.running.manifest import suite_summaries
 from harness.running.session import prepare
-from harness.running.summaries import suite_summaries
-from harness.scores.suites import aggregate_suites
+from harness.scores.aggregation import aggregate_suites
 from harness.storage.results import SuiteSummary
 from tests.builders import make_cell, scored
 
@@ -42,45 +42,37 @@ def _row(*cells: dict[str, Any], metric: str = "f1", **spec: Any) -> dict[str, A
     return row
 
 
-def test_a_task_scores_the_unweighted_mean_over_languages() -> None:
-    row = _row(_cell("en", 0.9), _cell("de", 0.8), _cell("hi", 0.4), _cell("sw", 0.1))
+def test_a_task_scores_unweighted_means_over_languages() -> None:
+    row = _row(
+        _cell("en", 0.9, fit="b", n=1),
+        _cell("de", 0.8, fit="a", n=10_000),
+        _cell("hi", 0.4),
+        _cell("sw", 0.1),
+    )
     assert row["value"] == pytest.approx((0.9 + 0.8 + 0.4 + 0.1) / 4)
     assert (row["languages"], row["headline"], row["missing"], row["seeds"]) == (4, True, [], 1)
-    assert (row["task"], row["protocol"], row["method"], row["view"]) == (
-        *("xquad", "zero_shot_transfer", "head"),
-        {},
-    )
-
-
-def test_the_number_of_items_does_not_weigh() -> None:
-    small, large = _cell("en", 1.0, n=1), _cell("de", 0.0, n=10_000)
-    assert _row(small, large)["value"] == 0.5
-
-
-def test_the_transfer_gap_is_the_source_minus_the_mean_of_the_others() -> None:
-    row = _row(_cell("en", 0.9), _cell("de", 0.8), _cell("hi", 0.4))
-    assert row["transfer_gap"] == pytest.approx(0.9 - 0.6)
-    assert _row(_cell("en", 0.2), _cell("de", 0.8))["transfer_gap"] == pytest.approx(-0.6)
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [[_cell("de", 0.8), _cell("hi", 0.4)], [_cell("en", 0.9)]],
-    ids=["no source", "only the source"],
-)
-def test_there_is_no_gap_without_both_sides(cells: list[dict[str, Any]]) -> None:
-    assert _row(*cells)["transfer_gap"] is None
-
-
-def test_there_is_no_gap_for_a_task_without_a_source() -> None:
-    assert _row(_cell("en", 0.9), _cell("de", 0.8), source=None)["transfer_gap"] is None
-
-
-def test_means_by_family_and_script() -> None:
-    row = _row(_cell("en", 0.9), _cell("de", 0.8), _cell("hi", 0.4), _cell("sw", 0.1))
+    assert (row["task"], row["protocol"]) == ("xquad", "zero_shot_transfer")
+    assert (row["method"], row["view"], row["fit"]) == ("head", {}, ["a", "b", "f0"])
     assert row["by_family"] == pytest.approx({"Indo-European": fmean([0.9, 0.8, 0.4]), "Niger-Congo": 0.1})
     assert row["by_script"] == pytest.approx({"Deva": 0.4, "Latn": fmean([0.9, 0.8, 0.1])})
     assert list(row["by_script"]) == ["Deva", "Latn"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "spec", "gap"),
+    [
+        ({"en": 0.9, "de": 0.8, "hi": 0.4}, {}, 0.9 - 0.6),
+        ({"en": 0.2, "de": 0.8}, {}, -0.6),
+        ({"de": 0.8, "hi": 0.4}, {}, None),
+        ({"en": 0.9}, {}, None),
+        ({"en": 0.9, "de": 0.8}, {"source": None}, None),
+    ],
+)
+def test_the_transfer_gap_is_the_source_minus_the_mean_of_the_others(
+    scores: dict[str, float], spec: dict[str, Any], gap: float | None
+) -> None:
+    row = _row(*(_cell(code, value) for code, value in scores.items()), **spec)
+    assert row["transfer_gap"] == (gap if gap is None else pytest.approx(gap))
 
 
 def test_seeds_of_a_language_are_averaged_first() -> None:
@@ -94,25 +86,21 @@ def test_seeds_of_a_language_are_averaged_first() -> None:
     assert (row["languages"], row["seeds"]) == (2, 2)
     assert row["seed_sd"] == pytest.approx(stdev([(0.9 + 0.5) / 2, (0.7 + 0.6) / 2]))
     assert row["transfer_gap"] == pytest.approx(0.8 - 0.55)
-
-
-def test_languages_with_different_seeds_have_no_spread() -> None:
-    assert _row(_cell("en", 0.9), _cell("de", 0.5), _cell("de", 0.6))["seed_sd"] is None
+    assert _row(*cells[1:])["seed_sd"] is None, "languages with different seeds have no spread"
     assert _row(_cell("en", 0.9), _cell("de", 0.5))["seed_sd"] is None
 
 
 def test_what_failed_or_was_skipped_is_missing_and_not_zero() -> None:
-    row = _row(
-        _cell("en", 0.9),
-        _cell("de", status="failed"),
-        _cell("hi", status="skipped"),
-        _cell("sw"),  # predicted, but the test file has no labels
-    )
+    failed = _cell("de", status="failed")
+    unlabelled = _cell("sw")  # predicted, but the test file has no labels
+    row = _row(_cell("en", 0.9), failed, _cell("hi", status="skipped"), unlabelled)
     assert (row["value"], row["languages"], row["missing"]) == (0.9, 1, ["de", "hi", "sw"])
-
-
-def test_a_language_that_another_seed_has_is_not_missing() -> None:
-    assert _row(_cell("en", 0.9), _cell("de", 0.5), _cell("de", status="failed"))["missing"] == []
+    assert _row(_cell("en", 0.9), _cell("de", 0.5), failed)["missing"] == [], "another seed has it"
+    assert scored([failed], {"xquad": SPEC}) == []
+    partial = _cell("de", 0.5)
+    del partial["metrics"]["exact_match"]
+    row = _row(_cell("en", 0.9), partial, metric="exact_match")
+    assert (row["value"], row["languages"]) == (0.9, 1)
 
 
 def test_protocols_methods_and_views_are_never_mixed() -> None:
@@ -127,21 +115,6 @@ def test_protocols_methods_and_views_are_never_mixed() -> None:
     rows = [row for row in scored(cells, {"xquad": SPEC}) if row.metric == "f1"]
     assert [row.value for row in rows] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.6])
     assert rows[-1].view == {"a": "1", "b": "2"}
-
-
-def test_rows_name_the_fits_of_their_cells() -> None:
-    assert _row(_cell("en", 0.1, fit="b"), _cell("de", 0.1, fit="a"))["fit"] == ["a", "b"]
-
-
-def test_a_metric_missing_in_some_cells_is_averaged_over_the_others() -> None:
-    cell = _cell("de", 0.5)
-    del cell["metrics"]["exact_match"]
-    row = _row(_cell("en", 0.9), cell, metric="exact_match")
-    assert (row["value"], row["languages"]) == (0.9, 1)
-
-
-def test_nothing_scored_has_no_rows() -> None:
-    assert scored([_cell("en", status="failed")], {"xquad": SPEC}) == []
 
 
 CODES = ("ar", "de", "en", "hi")
@@ -180,12 +153,9 @@ def test_micro_is_the_mean_over_all_items(items: list[list[int]]) -> None:
 
 def test_micro_weighs_a_language_once_for_all_seeds() -> None:
     cells = [_group_cell("de", value, n=300, seed=seed) for seed, value in enumerate((0.2, 0.4))]
-    assert _group_row(*cells, _group_cell("en", 1.0, n=100))["micro"] == pytest.approx(
-        (300 * 0.3 + 100 * 1.0) / 400
-    )
-
-
-def test_micro_is_unknown_without_numbers_of_items() -> None:
+    row = _group_row(*cells, _group_cell("en", 1.0, n=100))
+    assert row["micro"] == pytest.approx((300 * 0.3 + 100 * 1.0) / 400)
+    assert not {"matrix", "same_language", "cross_language"} & set(row), "the metric has no groups"
     assert _group_row(_group_cell("de", 0.5, n=0))["micro"] is None
 
 
@@ -211,15 +181,10 @@ def test_lareqa_of_table_14_is_micro_averaged() -> None:
 def test_mewsli_x_of_table_14_weighs_by_mentions() -> None:
     """3,617 of 15,000 mentions have an entity described in their language: 85.7 and 25.8 give 40.2."""
     same, other = {"de": 1617, "en": 2000}, {"de": 6000, "en": 5383}
-    cells = [
-        _group_cell(
-            code,
-            0.0,
-            n=same[code] + other[code],
-            groups={code: (0.857, same[code]), "fr": (0.258, other[code])},
-        )
-        for code in ("de", "en")
-    ]
+    cells = []
+    for code in ("de", "en"):
+        groups = {code: (0.857, same[code]), "fr": (0.258, other[code])}
+        cells.append(_group_cell(code, 0.0, n=same[code] + other[code], groups=groups))
     row = _group_row(*cells)
     share = sum(same.values()) / 15_000
     assert share == pytest.approx(0.2411, abs=5e-5)
@@ -253,29 +218,24 @@ def test_a_field_is_the_mean_over_seeds_with_the_observations_of_one() -> None:
         _group_cell("de", 0.0, groups={"de": (value, 40), "en": (0.5, 7)}, seed=seed)
         for seed, value in enumerate((0.2, 0.6))
     ]
-    row = _group_row(*cells)
-    assert row["matrix"] == {
-        "de": {"de": {"value": pytest.approx(0.4), "n": 40}, "en": {"value": 0.5, "n": 7}}
-    }
+    own = {"value": pytest.approx(0.4), "n": 40}
+    assert _group_row(*cells)["matrix"] == {"de": {"de": own, "en": {"value": 0.5, "n": 7}}}
 
 
-def test_a_metric_without_groups_has_no_matrix() -> None:
-    row = _group_row(_group_cell("de", 0.5))
-    assert not {"matrix", "same_language", "cross_language"} & set(row)
-
-
-def test_the_gap_to_humans_is_their_score_minus_the_mean() -> None:
-    cells = [_group_cell("en", 0.9), _group_cell("de", 0.5)]
-    assert _group_row(*cells, human={"map": 0.975})["human_gap"] == pytest.approx(0.275)
-    assert _group_row(*cells, human={"map": 0.6})["human_gap"] == pytest.approx(-0.1)
-    assert _group_row(*cells, human={"other": 0.6})["human_gap"] is None
-    assert _group_row(*cells)["human_gap"] is None
-
-
-def test_the_gap_to_humans_needs_every_published_language() -> None:
-    cells = [_group_cell("en", 0.9), _group_cell("de", 0.5)]
-    assert _group_row(*cells, human={"map": 0.9}, published_languages=["en", "de", "sw"])["human_gap"] is None
-    assert _group_row(*cells, human={"map": 0.9}, published_languages=["en", "de"])["human_gap"] is not None
+@pytest.mark.parametrize(
+    ("spec", "gap"),
+    [
+        ({"human": {"map": 0.975}}, 0.275),
+        ({"human": {"map": 0.6}}, -0.1),
+        ({"human": {"other": 0.6}}, None),
+        ({}, None),
+        ({"human": {"map": 0.9}, "published_languages": ["en", "de"]}, 0.2),
+        ({"human": {"map": 0.9}, "published_languages": ["en", "de", "sw"]}, None),
+    ],
+)
+def test_the_gap_to_humans_is_their_score_minus_the_mean(spec: dict[str, Any], gap: float | None) -> None:
+    row = _group_row(_group_cell("en", 0.9), _group_cell("de", 0.5), **spec)
+    assert row["human_gap"] == (gap if gap is None else pytest.approx(gap))
 
 
 SUITE: dict[str, Any] = {
@@ -333,18 +293,14 @@ def test_without_a_task_there_is_no_overall_score() -> None:
     [row] = _suites(*_whole()[:-1])
     assert (row["paper"]["value"], row["flat"]["value"]) == (None, None)
     assert (row["missing"], row["complete"]) == (["seek"], False)
-    assert row["paper"]["categories"] == {
-        "classification": pytest.approx(0.8),
-        "answers": pytest.approx(0.5),
-        "retrieval": None,
-    }
-
-
-def test_a_task_without_one_of_its_headline_metrics_has_no_score() -> None:
+    categories = row["paper"]["categories"]
+    assert categories.pop("retrieval") is None
+    assert categories == pytest.approx({"classification": 0.8, "answers": 0.5})
     cells = _whole()
     del cells[2]["metrics"]["f1"], cells[2]["metrics"]["em"]
     [row] = _suites(*cells)
-    assert row["missing"] == ["qa"]
+    assert row["missing"] == ["qa"], "it has none of its headline metrics"
+    assert _suites(_suite_cell("aside", "en", 1.0)) == [], "no task is of the suite"
 
 
 def test_fewer_languages_give_a_score_that_is_not_complete() -> None:
@@ -414,10 +370,6 @@ def test_seeds_are_averaged_before_languages() -> None:
         cell["metrics"] = {name: {"value": score["value"] / 2} for name, score in cell["metrics"].items()}
     [row] = _suites(*_whole(), *other)
     assert row["paper"]["value"] == pytest.approx(0.5 * 0.75)
-
-
-def test_a_run_of_no_task_of_the_suite_has_no_row() -> None:
-    assert _suites(_suite_cell("aside", "en", 1.0)) == []
 
 
 FRAGMENT = """\

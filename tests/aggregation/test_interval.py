@@ -13,7 +13,7 @@ from scipy import stats
 
 from harness.metrics.chunk import f1_from_counts
 from harness.running.session import open_session
-from harness.scores.suites import aggregate_suites
+from harness.scores.aggregation import aggregate_suites
 from harness.scores.task_intervals import add_task_intervals, task_intervals
 from harness.statistics import clustered_mean
 from harness.storage.records import ItemRecord
@@ -73,29 +73,27 @@ def test_a_language_without_an_error_leaves_the_mean_without(method: str | None)
 # From records ------------------------------------------------------------------------------------------
 
 
+def _record(
+    name: str, scores: dict[str, Any], reference: int | None = 1, cluster: str | None = None
+) -> ItemRecord:
+    return ItemRecord(
+        id=name, inputs_digest="d", prediction=None, reference=reference, scores=scores, cluster=cluster,
+        group=None, tags={}, flags={},
+    )  # fmt: skip
+
+
 def _write(
-    folder: Run, cells: Sequence[dict[str, Any]], scores: Sequence[Sequence[Any]], **given: Any
+    folder: Run, cells: Sequence[dict[str, Any]], scores: Sequence[Sequence[Any]], cluster_size: int = 0
 ) -> None:
+    """Write the records of cells, with an unlabelled one each."""
     for cell, own in zip(cells, scores, strict=True):
+        metric = next(iter(cell["metrics"]))
         records = [
-            ItemRecord(
-                id=str(number),
-                inputs_digest="d",
-                prediction=None,
-                reference=1,
-                scores={next(iter(cell["metrics"])): score},
-                cluster=given["cluster"](number) if "cluster" in given else None,
-                group=None,
-                tags={},
-                flags={},
-            )
-            for number, score in enumerate(own)
+            _record(str(n), {metric: score}, cluster=str(n // cluster_size) if cluster_size else None)
+            for n, score in enumerate(own)
         ]
-        unlabelled = ItemRecord(
-            id="u", inputs_digest="d", prediction=None, reference=None, scores={}, cluster=None, group=None,
-            tags={}, flags={},
-        )  # fmt: skip
-        folder.write_records(folder.records_of(CellResult.model_validate(cell)), [*records, unlabelled])
+        path = folder.records_of(CellResult.model_validate(cell))
+        folder.write_records(path, [*records, _record("u", {}, None)])
 
 
 def _from_records(folder: Run, cells: Sequence[dict[str, Any]], **spec: Any) -> dict[str, Any]:
@@ -109,31 +107,22 @@ def test_translations_of_an_item_are_drawn_together(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     hardness = random.random(40)
     scores = [(hardness < ease).astype(float) for ease in (0.9, 0.6, 0.4)]
-    cells = [
-        _cell(
-            code,
-            value=float(own.mean()),
-            se=float(stats.sem(own)),
-            ci_method="t",
-            clusters=40,
-            digest=f"d{code}",
-        )
-        for code, own in zip(("en", "de", "sw"), scores, strict=True)
-    ]
+    cells = []
+    for code, own in zip(("en", "de", "sw"), scores, strict=True):
+        kept: dict[str, Any] = {"se": float(stats.sem(own)), "ci_method": "t", "clusters": 40}
+        cells.append(_cell(code, value=float(own.mean()), **kept, digest=f"d{code}"))
     folder = Run.at(tmp_path)
     _write(folder, cells, [own.tolist() for own in scores])
     joint = _from_records(folder, cells, parallel=True)
     # With the same items in all languages it is the interval of the items' means over languages.
     expected = clustered_mean(np.mean(scores, axis=0), [None] * 40)
-    assert (joint["se"], joint["ci"]) == (
-        pytest.approx(expected.se),
-        pytest.approx([expected.low, expected.high]),
-    )
+    assert joint["se"] == pytest.approx(expected.se)
+    assert joint["ci"] == pytest.approx([expected.low, expected.high])
     assert (joint["ci_method"], joint["clusters"]) == ("clustered t", 40)
     apart = _from_records(folder, cells)
     assert apart["se"] < 0.75 * joint["se"]
     # Items of a cluster, in any of the languages, are one draw.
-    _write(folder, cells, [own.tolist() for own in scores], cluster=lambda number: str(number // 4))
+    _write(folder, cells, [own.tolist() for own in scores], cluster_size=4)
     grouped = _from_records(folder, cells, parallel=True)
     expected = clustered_mean(np.mean(scores, axis=0), [str(number // 4) for number in range(40)])
     assert (grouped["se"], grouped["clusters"]) == (pytest.approx(expected.se), 10)
@@ -169,22 +158,18 @@ def test_languages_of_a_parallel_task_are_compared_item_by_item(tmp_path: Path) 
     random = np.random.default_rng(6)
     hardness = random.random(200)
     scores = [(hardness < ease).astype(float) for ease in (0.8, 0.75, 0.7)]
-    cells = [
-        _cell(
-            code, value=float(own.mean()), se=float(stats.sem(own)), ci=[0.6, 0.85], clusters=200, digest=code
-        )
-        for code, own in zip(("en", "de", "sw"), scores, strict=True)
-    ]
+    cells = []
+    for code, own in zip(("en", "de", "sw"), scores, strict=True):
+        kept: dict[str, Any] = {"se": float(stats.sem(own)), "ci": [0.6, 0.85], "clusters": 200}
+        cells.append(_cell(code, value=float(own.mean()), **kept, digest=code))
     folder = Run.at(tmp_path)
     _write(folder, cells, [own.tolist() for own in scores])
     row = _from_records(folder, cells, parallel=True)
     for code, own in zip(("de", "sw"), scores[1:], strict=True):
         paired = stats.ttest_rel(own, scores[0])
         found = row["from_source"][code]
-        assert (found["value"], found["p"]) == (
-            pytest.approx(np.mean(own - scores[0])),
-            pytest.approx(paired.pvalue),
-        )
+        assert found["value"] == pytest.approx(np.mean(own - scores[0]))
+        assert found["p"] == pytest.approx(paired.pvalue)
         assert found["ci"] == pytest.approx(list(paired.confidence_interval()))
         assert found["ci_method"] == "paired t"
     gap = stats.ttest_1samp(scores[0] - (scores[1] + scores[2]) / 2, 0)
@@ -296,13 +281,7 @@ def _shared_suite(folder: Run, ids: Sequence[Sequence[str]], data: Sequence[str]
         fields = {"digest": task, "data": {"digest": digest}}
         cells.append(make_cell(task, "en", {"m": {"value": float(scores.mean()), **kept}}, **fields))
         specs[task] = TaskSummary.model_validate(SPEC)
-        records = [
-            ItemRecord(
-                id=name, inputs_digest="d", prediction=None, reference=1, scores={"m": score}, cluster=None,
-                group=None, tags={}, flags={},
-            )
-            for name, score in zip(names, scores.tolist(), strict=True)
-        ]  # fmt: skip
+        records = [_record(name, {"m": score}) for name, score in zip(names, scores.tolist(), strict=True)]
         folder.write_records(folder.records_of(CellResult.model_validate(cells[-1])), records)
     results = RunResults.model_validate({"cells": cells, "tasks": scored(cells, specs), "suites": []})
     suites = [SuiteSummary.model_validate(SUITE)]

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness_translation.annotation.export import ExportRequest, export_sheets
-from harness_translation.annotation.item import AnnotationItem, TextItems
-from harness_translation.annotation.key import Key
+from harness_translation.annotation.items import AnnotationItem, Key, TextItems
+from harness_translation.annotation.sheets import ExportRequest, export_sheets
 
 Export = Callable[..., tuple[Path, Key]]
 FillIn = Callable[..., list[Path]]
@@ -51,26 +50,27 @@ def export(tmp_path: Path) -> Export:
     return made
 
 
+def fill(path: Path, labels: Mapping[str, str], target: Path | None = None) -> Path:
+    """Fill in the label column of a sheet, in place or into another file."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))
+    for row in rows:
+        if row[0] in labels:
+            row[-2] = labels[row[0]]
+    with (target or path).open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return target or path
+
+
 @pytest.fixture
 def fill_in(tmp_path: Path) -> FillIn:
     """Fill in the CSV sheets of an annotator: the inherited label, or the label in `wrong`."""
 
     def filled(folder: Path, annotator: str, wrong: Mapping[str, str] | None = None) -> list[Path]:
         key = json.loads((folder / "key.json").read_text(encoding="utf-8"))
-        gold = {row["row"]: row["gold"] for sheet in key["sheets"] for row in sheet["rows"]} | dict(
-            wrong or {}
-        )
-        done = []
-        for path in sorted((folder / "sheets" / f"annotator-{annotator}").glob("*.csv")):
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                rows = list(csv.reader(file))
-            for row in rows:
-                if row[0] in gold:
-                    row[-2] = gold[row[0]]
-            target = tmp_path / f"{path.stem}-{annotator}.csv"
-            with target.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows(rows)
-            done.append(target)
-        return done
+        gold = {row["row"]: row["gold"] for sheet in key["sheets"] for row in sheet["rows"]}
+        labels = {**gold, **(wrong or {})}
+        paths = sorted((folder / "sheets" / f"annotator-{annotator}").glob("*.csv"))
+        return [fill(path, labels, tmp_path / f"{path.stem}-{annotator}.csv") for path in paths]
 
     return filled

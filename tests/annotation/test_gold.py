@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from harness.analysis.rescoring import relabel
 from harness.api import evaluate
-from harness.data.gold import CellGold, GoldCounts, read_gold
+from harness.data.gold import read_gold
 from harness.errors import DataError, SpecError, UsageError
 from harness.registry.registry import Registry
 from harness.storage.results import CellResult
@@ -29,17 +29,11 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def evaluated(tmp_path: Path) -> Callable[..., Run]:
     numbers = iter(range(100))
 
-    def run(**settings: Any) -> Run:
-        given = {
-            "languages": ("hi", "de"),
-            "data": "sample",
-            "recipe": "quick",
-            "train_limit": 30,
-            **settings,
-        }
+    def run(*tasks: str, languages: Sequence[str] = ("hi", "de"), **settings: Any) -> Run:
+        given = {"data": "sample", "recipe": "quick", "train_limit": 30, **settings}
         output = tmp_path / f"run-{next(numbers)}"
         return evaluate(
-            given.pop("tasks", ["xnli", "xcopa:zh"]), "baseline:char-ngram", output=output, **given
+            tasks or ("xnli",), "baseline:char-ngram", languages=languages, output=output, **given
         )
 
     return run
@@ -65,7 +59,8 @@ def references(run: Run, cell: CellResult) -> dict[str, Any]:
 def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
     evaluated: Callable[..., Run], tmp_path: Path, registry: Registry
 ) -> None:
-    plain = evaluated(languages=("hi", "de", "zh"))
+    selection = {"languages": ("hi", "de", "zh")}
+    plain = evaluated("xnli", "xcopa:zh", **selection)
     own = cell_of(plain, "xnli", "hi")
     predictions = {record.id: record.prediction["label"] for record in plain.records(own)}
     inherited = references(plain, own)
@@ -78,7 +73,8 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
     relabel(plain.path, read_gold(path), tmp_path / "relabelled", registry)
     assert {file: file.read_bytes() for file in plain.path.rglob("*") if file.is_file()} == before
     name = read_gold(path).name
-    for run in (evaluated(languages=("hi", "de", "zh"), gold=path), Run(tmp_path / "relabelled")):
+    again = evaluated("xnli", "xcopa:zh", **selection, gold=path)
+    for run in (again, Run(tmp_path / "relabelled")):
         hindi, german, other = (
             cell_of(run, *where) for where in (("xnli", "hi"), ("xnli", "de"), ("xcopa", "zh"))
         )
@@ -91,8 +87,7 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
         assert german.metrics == cell_of(plain, "xnli", "de").metrics
         assert references(run, hindi) == {**inherited, **{one: predictions[one] for one in wrong[:2]}}
         assert sum("items: hi 3, de 0, zh 0" in note for note in run.results.notes) == 1
-    asked, made = run.manifest.cells, evaluated(languages=("hi", "de", "zh"), gold=path).manifest.cells
-    assert asked == made, "the same cells by eval and by score"
+    assert run.manifest.cells == again.manifest.cells, "the same cells by eval and by score"
     with pytest.raises(UsageError, match=r"'people-[0-9a-f]{8}'"):
         relabel(tmp_path / "relabelled", read_gold(path), tmp_path / "third", registry)
     with pytest.raises(UsageError, match="relabelled"):
@@ -101,16 +96,24 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
 
 
 def test_a_limit_draws_the_same_items_with_a_gold(evaluated: Callable[..., Run], tmp_path: Path) -> None:
-    plain = evaluated(tasks=["xnli"], limit=6)
-    ids = list(references(plain, cell_of(plain, "xnli", "hi")))
-    whole = evaluated(tasks=["xnli"])
-    all_ids = references(whole, cell_of(whole, "xnli", "hi"))
-    left_out = next(one for one in all_ids if one not in ids)
+    limited, whole = evaluated(limit=6), evaluated()
+    ids, every = (list(references(run, cell_of(run, "xnli", "hi"))) for run in (limited, whole))
+    left_out = next(one for one in every if one not in ids)
     path = write(tmp_path / "gold.jsonl", row(ids[0], "neutral"), row(left_out, "neutral"))
-    run = evaluated(tasks=["xnli"], limit=6, gold=str(path))
+    run = evaluated(limit=6, gold=str(path))
     cell = cell_of(run, "xnli", "hi")
     assert list(references(run, cell)) == ids
     assert ((cell.gold or {})["relabelled"], (cell.gold or {})["inherited"]) == (1, 5)
+
+
+def test_a_gold_is_for_test_items(evaluated: Callable[..., Run], tmp_path: Path, registry: Registry) -> None:
+    path = write(tmp_path / "gold.jsonl", row("1", "paraphrase", task="pawsx", language="en"))
+    with pytest.raises(UsageError, match="dev items"):
+        evaluated("pawsx", languages=["en"], split="validation", gold=path)
+    dev = evaluated("pawsx", languages=["en"], split="validation")
+    with pytest.raises(UsageError, match="dev items"):
+        relabel(dev.path, read_gold(path), tmp_path / "new", registry)
+    assert not (tmp_path / "new").exists()
 
 
 def test_labels_of_unknown_items_stop_eval_and_score(
@@ -119,36 +122,28 @@ def test_labels_of_unknown_items_stop_eval_and_score(
     path = write(tmp_path / "gold.jsonl", row("unknown", "neutral"))
     with pytest.raises(DataError, match=r"xnli:hi .*'unknown'"):
         evaluated(gold=path)
-    plain = evaluated(tasks=["xnli"])
+    plain = evaluated()
     with pytest.raises(DataError, match="xnli:hi"):
         relabel(plain.path, read_gold(path), tmp_path / "new", registry)
     assert not (tmp_path / "new").exists()
 
 
+UDPOS = {"task": "udpos", "language": "hi", "id": "1", "label": "x"}
+
+
 @pytest.mark.parametrize(
-    ("rows", "names"),
+    ("task", "rows", "names"),
     [
-        (
-            [row("1", "entailmnt"), row("2", "x")],
-            r"2.*\n.*line 1.*'entailmnt'.*'entailment'",
-        ),
-        (
-            [{"task": "udpos", "language": "hi", "id": "1", "label": "x"}],
-            r"udpos.*xnli",
-        ),
+        ("xnli", [row("1", "entailmnt"), row("2", "x")], r"2.*\n.*line 1.*'entailmnt'.*'entailment'"),
+        ("xnli", [UDPOS], r"udpos.*xnli"),
+        ("udpos", [UDPOS], r"'udpos'.*'token_tagging'"),
     ],
 )
 def test_unknown_labels_stop_a_run(
-    evaluated: Callable[..., Run], tmp_path: Path, rows: list[dict[str, str]], names: str
+    evaluated: Callable[..., Run], tmp_path: Path, task: str, rows: list[dict[str, str]], names: str
 ) -> None:
     with pytest.raises(UsageError, match=names):
-        evaluated(tasks=["xnli"], gold=write(tmp_path / "gold.jsonl", *rows))
-
-
-def test_tasks_without_a_single_label_are_rejected(evaluated: Callable[..., Run], tmp_path: Path) -> None:
-    path = write(tmp_path / "gold.jsonl", {"task": "udpos", "language": "hi", "id": "1", "label": "x"})
-    with pytest.raises(UsageError, match=r"'udpos'.*'token_tagging'"):
-        evaluated(tasks=["udpos"], gold=path)
+        evaluated(task, gold=write(tmp_path / "gold.jsonl", *rows))
 
 
 def test_a_gold_file_is_read_with_all_its_faults(tmp_path: Path) -> None:
@@ -180,29 +175,19 @@ def test_labels_hold_for_the_text_that_people_saw(tmp_path: Path) -> None:
         row("3", "neutral", variant="tt", translator="*"),
     )
     gold = read_gold(path)
-    assert gold.of("xnli", "hi", {}).labels == {"1": "neutral", "2": "neutral"}
-    assert gold.of("xnli", "hi", {"variant": "tt", "translator": "nllb"}).labels == {
-        "1": "entailment",
-        "2": "neutral",
-        "3": "neutral",
-    }
-    assert gold.of("xnli", "hi", {"variant": "tt", "translator": "google"}).labels == {
-        "2": "neutral",
-        "3": "neutral",
-    }
-    assert gold.of("xnli", "ur", {}).labels == {}
+    both = {"2": "neutral", "3": "neutral"}
+    for language, translator, labels in (
+        ("hi", "", {"1": "neutral", "2": "neutral"}),
+        ("hi", "nllb", {"1": "entailment", **both}),
+        ("hi", "google", both),
+        ("ur", "", {}),
+    ):
+        view = {"variant": "tt", "translator": translator} if translator else {}
+        assert gold.of("xnli", language, view).labels == labels
     table = tmp_path / "gold.tsv"
     table.write_text("id\tlabel\ttask\tlanguage\n1\tneutral\txnli\thi\n", encoding="utf-8")
     assert read_gold(table).of("xnli", "hi", {}).labels == {"1": "neutral"}
     assert read_gold(table).name.startswith("gold-") and read_gold(table).name != gold.name
-
-
-def test_counts_show_the_changes() -> None:
-    counts = GoldCounts()
-    cell = CellGold(name="people", labels={"1": "neutral", "2": "neutral"})
-    assert [cell.corrected(one, "entailment", counts) for one in "13"] == ["neutral", "entailment"]
-    assert cell.corrected("2", "neutral", counts) == "neutral"
-    assert counts.to_json() == {"relabelled": 2, "changed": 1, "inherited": 1}
 
 
 def test_the_command_line_takes_a_gold(cli: Cli, tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ import pytest
 from harness.models.capabilities import TextInput
 from harness.models.requests import Ability, Answered, Call, LikelihoodAnswer, LikelihoodRequest
 from harness.running.inference import CachedModel
-from harness.running.processes import ProcessGroup
-from harness.running.signals import Interruption
+from harness.running.processes import Interruption, ProcessGroup
 from harness.storage.journal import Journal
 
 PATIENCE = 120.0

@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import ContractError, StorageError, UsageError
+from harness.errors import StorageError, UsageError
 from harness.models.capabilities import TextInput
 from harness.models.requests import LikelihoodRequest
 from harness.running.inference import CachedModel, Watch
-from harness.running.processes import OneProcess, PeerError, PeerStorageError, ProcessGroup, launched
-from harness.running.signals import Interrupted, Interruption
+from harness.running.processes import (
+    Interrupted,
+    Interruption,
+    OneProcess,
+    PeerError,
+    PeerStorageError,
+    ProcessGroup,
+    launched,
+)
 
 MakeCachedModel = Callable[..., CachedModel]
 Together = Callable[[int, Callable[[ProcessGroup], Any]], list[Any]]
@@ -156,49 +163,48 @@ def _stumbles(error: BaseException, at: int = 1) -> Callable[[ProcessGroup], lis
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_all_leave_the_step_in_which_one_fails_and_go_on(together: Together, at: int) -> None:
-    found = together(3, _stumbles(ValueError("no"), at))
-    peer = f"PeerError: Process {at} failed: ValueError: no"
-    expected = [[peer, "1", "2"] for _ in range(3)]
-    expected[at][0] = "ValueError: no"
-    assert found == expected
+@pytest.mark.parametrize(
+    ("error", "peer"),
+    [
+        (ValueError("no"), "ValueError: no"),
+        (UsageError("It is wrong.", hint="Do this."), "It is wrong. Do this."),
+    ],
+)
+def test_all_leave_the_step_in_which_one_fails_and_go_on(
+    together: Together, at: int, error: Exception, peer: str
+) -> None:
+    expected = [[f"PeerError: Process {at} failed: {peer}", "1", "2"] for _ in range(3)]
+    expected[at][0] = f"{type(error).__name__}: {error}"
+    assert together(3, _stumbles(error, at)) == expected
 
 
-def test_the_sentence_of_an_error_of_ours_reaches_the_others(together: Together) -> None:
-    found = together(2, _stumbles(UsageError("It is wrong.", hint="Do this.")))
-    assert found[0][0] == "PeerError: Process 1 failed: It is wrong. Do this."
-
-
-def test_several_fail_at_once(together: Together) -> None:
+@pytest.mark.parametrize(
+    ("failing", "expected"),
+    [
+        ({0, 2}, [["0"], ["Process 0 failed: ValueError: 0"], ["2"]]),
+        ({0}, [["0"], ["Process 0 failed: ValueError: 0"], ["Process 0 failed: ValueError: 0"]]),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_several_fail_at_once_or_at_the_end_of_a_step(
+    together: Together, failing: set[int], expected: list[list[str]], late: bool
+) -> None:
     def work(processes: ProcessGroup) -> list[str]:
         seen = []
         for number in range(2):
             try:
                 with processes.collective():
-                    if number == 0 and processes.rank != 1:
+                    if late:
+                        processes.wait()
+                    if number == 0 and processes.rank in failing:
                         raise ValueError(str(processes.rank))
-                    processes.wait()
+                    if not late:
+                        processes.wait()
             except Exception as error:
                 seen.append(str(error))
         return seen
 
-    assert together(3, work) == [["0"], ["Process 0 failed: ValueError: 0"], ["2"]]
-
-
-def test_a_process_that_fails_at_the_end_of_a_step(together: Together) -> None:
-    def work(processes: ProcessGroup) -> str:
-        try:
-            with processes.collective():
-                processes.wait()
-                if processes.is_main:
-                    raise ContractError("late")
-        except ContractError:
-            return "own"
-        except PeerError as error:
-            return str(error)
-        return "none"
-
-    assert together(2, work) == ["own", "Process 0 failed: late"]
+    assert together(3, work) == expected
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -242,17 +248,7 @@ def test_steps_lie_within_steps(together: Together) -> None:
                 if isinstance(error, StorageError) and processes.rank == 1:
                     raise StorageError("The results cannot be written either.")
 
-    found = together(2, lambda processes: work(processes, ValueError("no")))
-    assert [type(error) for error in found] == [PeerError, ValueError]
-    found = together(2, lambda processes: work(processes, StorageError("full")))
-    assert [str(error) for error in found] == [
-        "Process 1 failed: full",
-        "The results cannot be written either.",
-    ]
-
-
-def test_an_error_between_two_inner_steps_is_reported(together: Together) -> None:
-    def work(processes: ProcessGroup) -> None:
+    def stopped(processes: ProcessGroup) -> None:
         with processes.collective():
             with processes.collective():
                 pass
@@ -261,7 +257,12 @@ def test_an_error_between_two_inner_steps_is_reported(together: Together) -> Non
             with processes.collective():
                 pass
 
-    assert all(isinstance(error, KeyboardInterrupt) for error in together(2, work))
+    found = together(2, lambda processes: work(processes, ValueError("no")))
+    assert [type(error) for error in found] == [PeerError, ValueError]
+    found = together(2, lambda processes: work(processes, StorageError("full")))
+    assert [type(error) for error in found] == [PeerStorageError, StorageError]
+    assert str(found[1]) == "The results cannot be written either."
+    assert all(isinstance(error, KeyboardInterrupt) for error in together(2, stopped))
 
 
 def test_a_fault_of_one_adapter_is_a_fault_of_the_step(

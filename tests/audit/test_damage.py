@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -77,6 +78,15 @@ def _moved(pairs: Sequence[BitextExample], order: Sequence[int]) -> list[BitextE
     return [replace(pair, target=pairs[place].target) for pair, place in zip(pairs, order, strict=True)]
 
 
+def _translations(pairs: Sequence[BitextExample]) -> list[SourceText]:
+    return [
+        SourceText(
+            id=pair.id, source=pair.query, reference=pair.target, source_name="English", target_name="German"
+        )
+        for pair in pairs
+    ]
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), size=st.integers(WINDOW, 250))
 def test_a_bitext_is_aligned_until_a_side_is_shifted_or_shuffled(
@@ -99,34 +109,20 @@ def test_the_item_from_which_on_a_side_is_shifted_is_named(remarks: Remarks) -> 
 
 
 def test_numbers_that_differ_are_a_sign_where_lengths_are_equal(remarks: Remarks) -> None:
-    digits = "٠١٢٣٤٥٦٧٨٩"  # of the same value in any script
-    pairs = [
-        BitextExample(
-            id=str(n),
-            query=f"{'x' * (n % 37)} {n}",
-            target=f"{'x' * (n % 37)} {''.join(digits[int(d)] for d in str(n))}",
-        )
-        for n in range(100, 200)
-    ]
-    assert remarks("ntrex_bitext", pairs) == []
+    pairs = []
+    for number in range(100, 200):
+        filler, digits = "x" * (number % 37), str(number).translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"))
+        pairs.append(BitextExample(id=str(number), query=f"{filler} {number}", target=f"{filler} {digits}"))
+    assert remarks("ntrex_bitext", pairs) == [], "digits have the same value in any script"
     shifted = _moved(pairs, [*range(37, 100), *range(37)])
     assert any("0 of 100 pairs" in text for text in remarks("ntrex_bitext", shifted))
 
 
 def test_translations_are_aligned_too(remarks: Remarks) -> None:
-    items = [
-        SourceText(
-            id=pair.id, source=pair.query, reference=pair.target, source_name="English", target_name="German"
-        )
-        for pair in _bitext(200)
-    ]
-    assert remarks("ntrex_mt", items) == []
-    references = [item.reference for item in items]
-    moved = [
-        replace(item, reference=text)
-        for item, text in zip(items, [*references[3:], *references[:3]], strict=True)
-    ]
-    assert any("correlate at" in text for text in remarks("ntrex_mt", moved))
+    pairs = _bitext(200)
+    assert remarks("ntrex_mt", _translations(pairs)) == []
+    moved = _moved(pairs, [*range(3, 200), *range(3)])
+    assert any("correlate at" in text for text in remarks("ntrex_mt", _translations(moved)))
 
 
 def _sentences(size: int) -> list[TaggedSentence]:
@@ -142,24 +138,18 @@ def _sentences(size: int) -> list[TaggedSentence]:
 @pytest.mark.parametrize(
     ("damage", "sign"),
     [
-        (
-            lambda tokens: tuple(token for token in tokens for _ in range(2)),
-            "tokens stand twice in 30 of 30 items",
-        ),
-        (lambda tokens: tokens * 2, "tokens stand twice in 30 of 30 items"),
-        (lambda tokens: ("alarm",) * max(4, len(tokens)), "tokens stand twice in 30 of 30 items"),
-        (
-            lambda tokens: tuple(map(str, range(1, len(tokens) + 1))),
-            "30 of 30 items of the test split have no letter",
-        ),
-        (lambda tokens: tokens * 900, "blank lines between sentences may be missing"),
+        (lambda tokens: tuple(token for token in tokens for _ in range(2)), "tokens stand twice in 30 of 30"),
+        (lambda tokens: tokens * 2, "tokens stand twice in 30 of 30"),
+        (lambda tokens: ("alarm",) * max(4, len(tokens)), "tokens stand twice in 30 of 30"),
+        (lambda tokens: tuple(map(str, range(1, len(tokens) + 1))), "30 of 30 items .* no letter"),
+        (lambda tokens: tokens * 900, "blank lines"),
     ],
 )
 def test_damaged_tokens_are_a_sign(remarks: Remarks, damage: Callable[..., Any], sign: str) -> None:
     sentences = _sentences(30)
     assert remarks("masakhaner2", sentences, language="yo") == []
     damaged = [replace(item, tokens=damage(item.tokens)) for item in sentences]
-    assert any(sign in text for text in remarks("masakhaner2", damaged, language="yo"))
+    assert any(re.search(sign, text) for text in remarks("masakhaner2", damaged, language="yo"))
 
 
 def _articles(size: int, text: str = GERMAN) -> list[ClassificationExample]:
@@ -195,11 +185,8 @@ def test_one_label_and_repeated_rows_are_signs(remarks: Remarks) -> None:
     twice = [*articles, *(replace(item, id=f"{item.id}b") for item in articles)]
     [text] = remarks("masakhanews", twice, [item.label for item in twice])
     assert "40 of 80 items of the test split repeat" in text
-
-
-def test_a_few_items_are_too_few_for_signs(remarks: Remarks) -> None:
-    articles = _articles(5)
-    assert remarks("masakhanews", [*articles, *articles], ["health"] * 10) == []
+    few = articles[:5]
+    assert remarks("masakhanews", [*few, *few], ["health"] * 10) == [], "too few items for signs"
 
 
 def test_values_that_the_spec_has_words_for_may_be_few(remarks: Remarks) -> None:

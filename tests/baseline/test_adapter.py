@@ -27,7 +27,7 @@ from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, HeadS
 from harness.models.options import parse_options
 from harness.testing.adapter_contract import AdapterContract
 from harness.testing.examples import head_spec, training_examples
-from harness_baseline import BASELINE, description, harness_register_adapters
+from harness_baseline import BASELINE, description
 from harness_baseline.description import BaselineOptions
 from harness_baseline.model import Baseline
 
@@ -44,24 +44,21 @@ def saved(fit: Any, tmp_path: Path) -> Path:
 def test_a_fit_is_small_and_read_back_exactly(saved: Path, fit: Any, open_baseline: Open) -> None:
     assert {path.name for path in saved.iterdir()} == {"harness_fit.json", "weights.safetensors"}
     assert sum(path.stat().st_size for path in saved.iterdir()) < 100_000
+    content = json.loads((saved / "harness_fit.json").read_text(encoding="utf-8"))
+    assert (content["head"], content["labels"], content["seed"]) == ("classification", ["no", "yes"], 1)
     loaded: Any = open_baseline("char-ngram").load_fit(saved, SPEC)
-    again = fit("char-ngram", training_examples(Head.CLASSIFICATION), SPEC)
+    again, other = (
+        fit("char-ngram", training_examples(Head.CLASSIFICATION), SPEC, seed=seed) for seed in (1, 2)
+    )
     items = [TextInput(text="The cat sleeps.", text_pair="The cat is asleep.")]
     np.testing.assert_array_equal(loaded.classify(items, SPEC.labels), again.classify(items, SPEC.labels))
-    assert loaded.identity() == again.identity()
-
-
-def test_another_seed_is_another_identity(fit: Any) -> None:
-    train = training_examples(Head.CLASSIFICATION)
-    assert (
-        fit("char-ngram", train, SPEC, seed=1).identity() != fit("char-ngram", train, SPEC, seed=2).identity()
-    )
+    assert loaded.identity() == again.identity() != other.identity()
 
 
 @pytest.mark.parametrize(
     ("ref", "spec", "options", "words"),
     [
-        ("majority", SPEC, {}, "has ref 'char-ngram', expected 'majority'"),
+        ("majority", SPEC, {}, "'char-ngram'.*'majority'"),
         ("char-ngram", head_spec(Head.TAGGING), {}, "has head"),
         ("char-ngram", HeadSpec(head=Head.CLASSIFICATION, labels=("yes", "no")), {}, "has labels"),
         ("char-ngram", SPEC, {"ngrams": "3"}, "has options"),
@@ -74,22 +71,18 @@ def test_the_fit_of_another_model_is_rejected(
         open_baseline(ref, **options).load_fit(saved, spec)
 
 
-def test_an_unfinished_fit_is_rejected(saved: Path, open_baseline: Open) -> None:
-    (saved / "harness_fit.json").unlink()
-    with pytest.raises(AdapterError, match="cannot be read"):
-        open_baseline("char-ngram").load_fit(saved, SPEC)
-
-
-@pytest.mark.parametrize("content", [b"", b"not weights", b"exchanged"])
-def test_damaged_weights_are_rejected(saved: Path, open_baseline: Open, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"not weights", b"exchanged", None])
+def test_damaged_or_missing_files_are_rejected(
+    saved: Path, open_baseline: Open, content: bytes | None
+) -> None:
     weights = saved / "weights.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"x" if content == b"exchanged" else content)
-    with pytest.raises(AdapterError, match="is damaged"):
+    if content is None:
+        weights.unlink()
+    else:
+        weights.write_bytes(weights.read_bytes()[:-1] + b"x" if content == b"exchanged" else content)
+    with pytest.raises(AdapterError, match="cannot be read" if content is None else "is damaged"):
         open_baseline("char-ngram").load_fit(saved, SPEC)
-
-
-def test_missing_weights_are_rejected(saved: Path, open_baseline: Open) -> None:
-    (saved / "weights.safetensors").unlink()
+    (saved / "harness_fit.json").unlink()
     with pytest.raises(AdapterError, match="cannot be read"):
         open_baseline("char-ngram").load_fit(saved, SPEC)
 
@@ -103,38 +96,27 @@ def test_a_fit_without_weights_is_one_json_file(
     assert open_baseline(ref).load_fit(tmp_path, SPEC).identity() == fitted.identity()
 
 
-def test_the_file_says_what_was_fitted(saved: Path) -> None:
-    content = json.loads((saved / "harness_fit.json").read_text(encoding="utf-8"))
-    assert content["head"] == "classification"
-    assert content["labels"] == ["no", "yes"]
-    assert content["seed"] == 1
-
-
 BAD: list[tuple[Head, Example, str]] = [
-    (
-        Head.CLASSIFICATION,
-        ClassificationExample(id="x", inputs={"premise": "a"}, label="no"),
-        "hypothesis",
-    ),
+    (Head.CLASSIFICATION, ClassificationExample(id="x", inputs={"premise": "a"}, label="no"), "hypothesis"),
     (
         Head.CLASSIFICATION,
         ClassificationExample(id="x", inputs={"premise": "a", "hypothesis": "b"}, label="yess"),
-        "did you mean 'yes'",
+        "'yes'",
     ),
     (Head.TAGGING, TaggedSentence(id="x", tokens=("a", "b"), tags=("NOUN",)), "2 tokens, but 1 tags"),
     (Head.TAGGING, TaggedSentence(id="x", tokens=("a",), tags=None), "no tags"),
     (
         Head.MULTIPLE_CHOICE,
         MultipleChoiceExample(id="x", context="", choices=("a",), label=1),
-        "the label 1, but 1 choices",
+        "1, but 1 choices",
     ),
     (
         Head.SPAN_EXTRACTION,
         SpanExample(id="x", question="?", context="abc", answers=(Answer(text="c", start=1),)),
-        "'c' at 1, where its context has 'b'",
+        "'c' at 1, .*'b'",
     ),
     (Head.SPAN_EXTRACTION, SpanExample(id="x", question="?", context="abc", answers=()), "no answer"),
-    (Head.CLASSIFICATION, Example(id="x"), "learns from ClassificationExample"),
+    (Head.CLASSIFICATION, Example(id="x"), "ClassificationExample"),
 ]
 
 
@@ -145,11 +127,6 @@ def test_bad_training_examples_are_named(
 ) -> None:
     with pytest.raises(TrainingError, match=words):
         fit(ref, [example], head_spec(head))
-
-
-def test_hook_declares_the_adapter() -> None:
-    assert harness_register_adapters() == [BASELINE]
-    assert BASELINE.name == "baseline"
 
 
 def test_every_example_is_described() -> None:
@@ -174,12 +151,15 @@ def test_bad_options_are_named(given: dict[str, str], words: str) -> None:
         parse_options(BASELINE, given)
 
 
-def test_importing_the_plugin_imports_none_of_its_working_modules() -> None:
-    code = (
-        "import sys, harness_baseline; "
-        "print([name for name in sys.modules if name.startswith('harness_baseline.')"
-        " or name in ('torch', 'scipy', 'sklearn')])"
-    )
+@pytest.mark.parametrize(
+    ("module", "prefixes"),
+    [
+        ("harness_baseline", ("harness_baseline.", "torch", "scipy", "sklearn")),
+        ("harness_baseline.model", ("torch", "scipy", "sklearn")),
+    ],
+)
+def test_importing_the_plugin_imports_no_library(module: str, prefixes: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print([name for name in sys.modules if name.startswith({prefixes})])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
 
@@ -194,15 +174,6 @@ def test_a_missing_package_is_named_with_the_extra(package: str, monkeypatch: py
     assert "multilingual-harness[baselines]" in (caught.value.hint or "")
     for ref in ("majority", "random"):
         assert BASELINE.describe_model(ref, BaselineOptions()).ref == ref
-
-
-def test_opening_the_baseline_imports_neither_scipy_nor_sklearn() -> None:
-    code = (
-        "import sys; import harness_baseline.model; print([name for name in ('torch', 'scipy', 'sklearn')"
-        " if name in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
 
 
 class BaselineContract(AdapterContract):

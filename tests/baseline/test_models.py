@@ -21,10 +21,10 @@ from harness.data.records import (
 from harness.errors import CapabilityError, UnknownNameError
 from harness.models.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.testing.examples import SENTENCES, head_spec, training_examples
+from harness_baseline.char_ngram import _read_passage as read_passage
 from harness_baseline.guess import hash_text, mix
 from harness_baseline.model import Baseline
-from harness_baseline.span import _read_passage as read_passage
-from harness_baseline.text import is_punctuation, normalise, shape_of, split_words
+from harness_baseline.text import normalise, shape_of, split_words
 
 PAIR = HeadSpec(head=Head.CLASSIFICATION, labels=("no", "yes"), inputs=("a", "b"))
 SENTIMENT = HeadSpec(head=Head.CLASSIFICATION, labels=("no", "yes"), inputs=("text",))
@@ -61,18 +61,16 @@ def test_overlap_is_learnt_and_carries_over_to_another_script(fit: Any) -> None:
     model = fit("char-ngram", overlap_pairs(200, 1, WORDS), PAIR)
     assert accuracy(model, overlap_pairs(100, 2, WORDS)) > 0.9
     assert accuracy(model, overlap_pairs(100, 3, ["क" * size + "ल" for size in range(1, 61)])) > 0.9
+    with pytest.raises(UnknownNameError, match=r"'yess'.*'yes'"):
+        model.classify([TextInput(text="a", text_pair="b")], ["yess"])
+    with pytest.raises(CapabilityError, match="'text_to_text'"):
+        fit("char-ngram", ["x"], HeadSpec(head=Head.TEXT_TO_TEXT))
 
 
 def test_one_text_is_classified_by_its_words(fit: Any) -> None:
     model = fit("char-ngram", sentiments("good", "bad"), SENTIMENT)
     scores = model.classify([TextInput(text="good day"), TextInput(text="bad day")], SENTIMENT.labels)
     assert scores.argmax(axis=1).tolist() == [1, 0]
-
-
-def test_a_label_that_was_not_learnt_is_named(fit: Any) -> None:
-    model = fit("char-ngram", overlap_pairs(10, 1, WORDS), PAIR)
-    with pytest.raises(UnknownNameError, match=r"'yess'.*'yes'"):
-        model.classify([TextInput(text="a", text_pair="b")], ["yess"])
 
 
 def test_the_second_stage_goes_on_from_the_first(fit: Any) -> None:
@@ -105,15 +103,12 @@ def test_choices_are_learnt_from_overlap(fit: Any) -> None:
         if pair.label == "yes"
     ]
     model = fit("char-ngram", train, HeadSpec(head=Head.MULTIPLE_CHOICE))
-    first, second = model.choose(
-        [Choice(context="k l m", choices=("q r", "l m")), Choice(context="", choices=())]
-    )
-    assert first[1] > first[0]
-    assert second == ()
-    items = [
-        Choice(context="k l m", choices=choices) for choices in (("q r",), ("q r", "l m"), ("l m", "k", "q"))
-    ]
-    assert model.choose(items) == [model.choose([item])[0] for item in items]
+    choices = [("q r",), ("q r", "l m"), ("l m", "k", "q"), ()]
+    items = [Choice(context="k l m", choices=own) for own in choices]
+    answers = model.choose(items)
+    assert answers[1][1] > answers[1][0]
+    assert answers[-1] == ()
+    assert answers == [model.choose([item])[0] for item in items]
 
 
 def test_spans_are_learnt_and_exact_in_any_script(fit: Any) -> None:
@@ -158,34 +153,23 @@ def test_fitting_the_dual_encoder_changes_no_vector(fit: Any, open_baseline: Cal
     np.testing.assert_array_equal(fitted.embed(SENTENCES, side="query"), before)
 
 
-def test_text_to_text_is_rejected(fit: Any) -> None:
-    with pytest.raises(CapabilityError, match="'text_to_text'"):
-        fit("char-ngram", ["x"], HeadSpec(head=Head.TEXT_TO_TEXT))
-
-
-def test_majority_label_has_the_highest_share(fit: Any) -> None:
-    train = [
+def test_majority_answers_with_the_shares_of_its_training_set(fit: Any) -> None:
+    labelled = [
         ClassificationExample(id=str(number), inputs={"text": "x"}, label=label)
         for number, label in enumerate(["a", "b", "b", "b"])
     ]
-    model = fit("majority", train, HeadSpec(head=Head.CLASSIFICATION, labels=("a", "b", "c")))
+    model = fit("majority", labelled, HeadSpec(head=Head.CLASSIFICATION, labels=("a", "b", "c")))
     scores = model.classify([TextInput(text="anything"), TextInput(text="")], ["c", "b", "a"])
     np.testing.assert_array_equal(scores, [[0, 0.75, 0.25]] * 2)
-
-
-def test_majority_tag_is_that_of_all_tokens(fit: Any) -> None:
-    train = [TaggedSentence(id="1", tokens=("a", "b", "c"), tags=("X", "Y", "Y"))]
-    assert fit("majority", train, HeadSpec(head=Head.TAGGING)).tag([["a", "q"], []]) == [["Y", "Y"], []]
-
-
-def test_majority_choice_is_a_position(fit: Any) -> None:
-    train = [
+    tagged = [TaggedSentence(id="1", tokens=("a", "b", "c"), tags=("X", "Y", "Y"))]
+    assert fit("majority", tagged, HeadSpec(head=Head.TAGGING)).tag([["a", "q"], []]) == [["Y", "Y"], []]
+    chosen = [
         MultipleChoiceExample(id=str(number), context="x", choices=("a", "b"), label=label)
         for number, label in enumerate([1, 1, 0])
     ]
-    model = fit("majority", train, HeadSpec(head=Head.MULTIPLE_CHOICE))
+    model = fit("majority", chosen, HeadSpec(head=Head.MULTIPLE_CHOICE))
     two, three = model.choose(
-        [Choice(context="", choices=("p", "q")), Choice(context="", choices=("p", "q", "r"))]
+        [Choice(context="", choices=choices) for choices in (("p", "q"), ("p", "q", "r"))]
     )
     assert two == pytest.approx((1 / 3, 2 / 3))
     assert three == pytest.approx((1 / 3, 2 / 3, 0))
@@ -212,30 +196,24 @@ def test_majority_span_is_the_first_sentence(fit: Any, context: str, answer: str
 ITEMS = [TextInput(text=f"item {number}", text_pair="b") for number in range(3000)]
 
 
-def test_guesses_are_uniform_over_the_labels(fit: Any) -> None:
-    head = Head.CLASSIFICATION
-    model = fit("random", training_examples(head), head_spec(head))
-    counts = Counter(model.classify(ITEMS, ["no", "yes"]).argmax(axis=1).tolist())
-    assert abs(counts[0] - 1500) < 150
-
-
-def test_guesses_depend_on_the_seed_of_the_fit_and_of_the_options(
+def test_guesses_are_uniform_and_depend_on_the_seeds(
     fit: Any, open_baseline: Callable[..., Baseline]
 ) -> None:
     head = Head.CLASSIFICATION
     train, spec = training_examples(head), head_spec(head)
-    one = fit("random", train, spec, seed=1).classify(ITEMS, spec.labels)
-    np.testing.assert_array_equal(one, fit("random", train, spec, seed=1).classify(ITEMS, spec.labels))
-    assert not np.allclose(one, fit("random", train, spec, seed=2).classify(ITEMS, spec.labels))
-    other = fit(open_baseline("random", seed="5"), train, spec, seed=1).classify(ITEMS, spec.labels)
-    assert not np.allclose(one, other)
 
+    def scores(fit_seed: int, **options: str) -> Any:
+        model = fit(open_baseline("random", **options), train, spec, seed=fit_seed)
+        return model.classify(ITEMS, spec.labels)
 
-def test_a_missing_pair_is_not_an_empty_pair(fit: Any) -> None:
-    head = Head.CLASSIFICATION
-    model = fit("random", training_examples(head), head_spec(head))
-    scores = model.classify([TextInput(text="a"), TextInput(text="a", text_pair="")], ["no", "yes"])
-    assert not np.allclose(scores[0], scores[1])
+    first = scores(1)
+    assert abs(Counter(first.argmax(axis=1).tolist())[0] - 1500) < 150
+    np.testing.assert_array_equal(first, scores(1))
+    for other in (scores(2), scores(1, seed="5")):
+        assert not np.allclose(first, other)
+    pairs = [TextInput(text="a"), TextInput(text="a", text_pair="")]
+    missing, empty = fit("random", train, spec).classify(pairs, spec.labels)
+    assert not np.allclose(missing, empty), "a missing pair is not an empty one"
 
 
 def test_vectors_of_different_texts_are_nearly_orthogonal(open_baseline: Callable[..., Baseline]) -> None:
@@ -269,10 +247,6 @@ def test_offsets_cut_out_the_words_and_only_blanks_are_left(text: str) -> None:
     assert all(unicodedata.category(character) in {"Zs", "Zl", "Zp", "Cc"} for character in rest)
 
 
-def test_marks_are_punctuation() -> None:
-    assert [form for form in ("a", "。", "$", "。。", "1") if is_punctuation(form)] == ["。", "$"]
-
-
 @pytest.mark.parametrize(
     ("form", "shape"), [("McCoy-1", "AaAa.0"), ("सेब", "c"), ("१२", "0"), ("$5", "$0"), ("", "")]
 )
@@ -286,20 +260,15 @@ def test_candidates_stay_inside_the_passage(text: str) -> None:
     assert len(passage.words) == len(passage.classes) == len(passage.sentences)
     assert (passage.firsts <= passage.lasts).all()
     assert (passage.sentences[passage.firsts] == passage.sentences[passage.lasts]).all()
-
-
-def test_a_full_stop_inside_a_number_ends_no_sentence() -> None:
-    assert read_passage("It cost 3.5 euros. Yes.").sentences.tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 1]
+    numbers = read_passage("It cost 3.5 euros. Yes.")
+    assert numbers.sentences.tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 1], "3.5 ends no sentence"
 
 
 def test_hashes_are_the_same_in_every_process() -> None:
     assert hash_text("añb", 1) == 584044005187562864
+    assert hash_text("ab", "c") != hash_text("a", "bc")
     # The first outputs of SplitMix64 for the seeds 0 and 1.
     assert mix(np.array([0, 1], dtype=np.uint64)).tolist() == [16294208416658607535, 10451216379200822465]
-
-
-def test_parts_are_kept_apart() -> None:
-    assert hash_text("ab", "c") != hash_text("a", "bc")
 
 
 @given(st.text())

@@ -15,8 +15,8 @@ from harness.specs.catalog import Catalog
 from harness.storage.run_folder import Run
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.gathering import gather
-from harness_board.repository.entry import RepositoryEntry
-from harness_board.repository.runs import Allowed, entry_of
+from harness_board.repository_entry import RepositoryEntry
+from harness_board.repository_runs import Allowed, entry_of
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"></script><script>document.title='broken'</script>"
 ROWS = "text,sentiment,lang\n" + "".join(

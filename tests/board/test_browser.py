@@ -20,11 +20,11 @@ from harness.reporting.render.page import style
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.gathering import gather
 from harness_board.rendering import board_page, board_style, script, site_pages, standing
-from harness_board.repository.runs import read_repository
+from harness_board.repository_runs import read_repository
 from tests.board.conftest import HOSTILE
+from tests.board.sound_page import violations
 
 Open = Callable[..., Any]
-AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 SHOWN = "[...harnessBoard.shown().ranked, ...harnessBoard.shown().partial]"
 
 
@@ -44,17 +44,6 @@ def _until(page: Any, condition: str) -> None:
     while not page.evaluate(condition):
         assert time.monotonic() < end, condition
         page.wait_for_timeout(20)
-
-
-def _axe(page: Any) -> list[str]:
-    """Return the violations; the script is put in from outside, past the page's policy."""
-    axe_playwright = pytest.importorskip(
-        "axe_playwright_python", reason="axe-playwright-python is not installed"
-    )
-    source = next(Path(axe_playwright.__file__).parent.rglob("axe*.js"))
-    page.evaluate(source.read_text(encoding="utf-8") + "; undefined")
-    found = page.evaluate("async (rules) => (await axe.run(document, rules)).violations", AXE_RULES)
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +70,7 @@ def _synthetic(systems: int, languages: int = 50) -> Board:
     return Board(title="Many", tasks=tasks, systems=tuple(made), languages=about)
 
 
-def test_the_code_is_small() -> None:
+def test_the_code_of_a_page_is_small() -> None:
     assert len((script() + style() + board_style()).encode()) < 100_000
 
 
@@ -475,7 +464,7 @@ def test_a_bucket_leads_to_its_examples(hostile: Board, open_page: Open) -> None
     assert shown.locator(".text[dir=auto][lang=sw]").count() >= 5
     assert "show all 100,000 characters" in shown.inner_text()
     assert "⟦U+202E⟧" in shown.inner_text()
-    assert _axe(page) == []
+    assert violations(page) == []
     page.reload()
     _until(page, "document.querySelector('#other article') !== null")
     page.click('[data-kind="pairwise"]')
@@ -509,7 +498,7 @@ def test_no_barrier_is_found(scheme: str, width: int, page_text: str, open_page:
     for update in ({}, {"open": "retrieval", "q": "m"}, {"tab": "language", "language": "ar"},
                    {"tab": "task", "task": "xnli"}, {"tab": "family"}, {"tab": "compare"}):  # fmt: skip
         page.evaluate("(update) => harnessBoard.draw(update)", update)
-        assert _axe(page) == [], update
+        assert violations(page) == [], update
         assert page.evaluate("document.documentElement.scrollWidth") <= width, update
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.reporting.blocks.number import uncertainty
-from harness.scores.suites import overall
+from harness.scores.aggregation import overall
 from harness_board.document import Board, Score, System
 from harness_board.rendering import points, standing
 

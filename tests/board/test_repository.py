@@ -16,23 +16,22 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 import harness
-from benchmarks.results_repository import write_repository
 from harness.cli.output import write_files
 from harness.errors import SpecError, UsageError
 from harness.storage.run_folder import Run
-from harness_board.document import board_rows
+from harness_board.document import Board, board_rows
 from harness_board.gathering import gather
 from harness_board.rendering import board_page, site_pages
-from harness_board.repository.checking import check_repository
-from harness_board.repository.command import app
-from harness_board.repository.entry import (
+from harness_board.repository_checking import check_repository
+from harness_board.repository_command import app
+from harness_board.repository_entry import (
     LONGEST_NAME,
     RepositoryEntry,
     canonical,
     file_name,
     local_path,
 )
-from harness_board.repository.runs import (
+from harness_board.repository_runs import (
     Allowed,
     RejectedRunError,
     entry_of,
@@ -96,17 +95,14 @@ def test_names_that_lead_elsewhere_are_escaped(name: str, safe: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/home/me/x", "at /data/runs/3", "~/models", r"C:\models\a", "file:/tmp/x", '"/tmp/a"']
+    ("texts", "is_local"),
+    [
+        (["/home/me/x", "at /data/runs/3", "~/models", r"C:\models\a", "file:/tmp/x", '"/tmp/a"'], True),
+        (["org/name", "and/or", "https://example.org/a/b", "5 / 6", "Afro-Asiatic", "a:b"], False),
+    ],
 )
-def test_local_paths_are_seen(text: str) -> None:
-    assert local_path(text) is not None
-
-
-@pytest.mark.parametrize(
-    "text", ["org/name", "and/or", "https://example.org/a/b", "5 / 6", "Afro-Asiatic", "a:b"]
-)
-def test_other_texts_are_no_local_paths(text: str) -> None:
-    assert local_path(text) is None
+def test_local_paths_are_seen(texts: list[str], is_local: bool) -> None:
+    assert [local_path(text) is not None for text in texts] == [is_local] * len(texts)
 
 
 # Adding -------------------------------------------------------------------------------------------------
@@ -201,34 +197,25 @@ def test_sample_data_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         publishable_tasks(run)
 
 
-def _failed(content: dict[str, Any]) -> None:
-    content["cells"][0].update(status="failed", reason="out of memory", metrics={})
-
-
-def _no_interval(content: dict[str, Any]) -> None:
-    content["cells"][0]["metrics"]["accuracy"].update(ci=None, ci_method=None)
+def _cell(**fields: Any) -> Edit:
+    return lambda content: content["cells"][0].update(fields)
 
 
 def _unpinned(content: dict[str, Any]) -> None:
     content["cells"][0]["data"].update(origin="hub", pinned=False)
 
 
-def _with_path(content: dict[str, Any]) -> None:
-    content["cells"][0]["view"] = {"translator": "/home/me/models/nllb"}
-
-
-def _no_harness(content: dict[str, Any]) -> None:
-    content["run"]["harness"] = None
-
-
 @pytest.mark.parametrize(
     ("edit", "fix"),
     [
-        (_failed, "--resume"),
-        (_no_interval, "harness score"),
+        (_cell(status="failed", reason="out of memory", metrics={}), "--resume"),
+        (
+            lambda content: content["cells"][0]["metrics"]["accuracy"].update(ci=None, ci_method=None),
+            "harness score",
+        ),
         (_unpinned, "--unpinned"),
-        (_with_path, "/home/me/models"),
-        (_no_harness, "harness"),
+        (_cell(view={"translator": "/home/me/models/nllb"}), "/home/me/models"),
+        (lambda content: content["run"].update(harness=None), "harness"),
     ],
 )
 def test_what_is_rejected_says_why_and_what_to_do(edit: Edit, fix: str, whole: Run, tmp_path: Path) -> None:
@@ -271,13 +258,9 @@ def test_a_board_from_files_is_the_board_of_the_runs(
     )
     assert len(of_runs) == len(of_files) == 6
     for ours, theirs in zip(of_files, of_runs, strict=True):
-        numbers = {"value", "se"}
-        assert {key: ours[key] for key in numbers} == pytest.approx(
-            {key: theirs[key] for key in numbers}, abs=2e-6
-        )
-        assert {key: ours[key] for key in ours.keys() - numbers} == {
-            key: theirs[key] for key in ours.keys() - numbers
-        }
+        for number in ("value", "se"):
+            assert ours.pop(number) == pytest.approx(theirs.pop(number), abs=2e-6)
+        assert ours == theirs
 
 
 def test_the_newest_harness_counts_and_joined_means_have_the_largest_error(
@@ -317,24 +300,21 @@ def test_partial_scores_are_not_ranked_next_to_whole_ones(
     }
 
 
-def test_an_older_version_of_a_task_is_a_column_of_its_own(entry: RepositoryEntry, tmp_path: Path) -> None:
+def _write_site(board: Board, folder: Path) -> int:
+    return len(write_files(((name, make()) for name, make in site_pages(board).items()), folder))
+
+
+def test_an_older_version_and_a_task_of_a_source_have_pages(entry: RepositoryEntry, tmp_path: Path) -> None:
     write_entry(entry, tmp_path)
-    task = entry.task.model_copy(update={"version": 2})
-    write_entry(entry.model_copy(update={"model": "z", "task": task}), tmp_path)
-    board = gather(stored=read_repository(tmp_path))
-    assert {column.task for column in board.tasks} == {"mood", "mood-v1"}
-    assert (
-        len(write_files(((name, make()) for name, make in site_pages(board).items()), tmp_path / "site")) == 5
-    )
-
-
-def test_a_task_that_a_source_made_has_a_file_and_a_page(entry: RepositoryEntry, tmp_path: Path) -> None:
-    task = entry.task.model_copy(update={"name": "lm_eval:arc_sw"})
-    path = write_entry(entry.model_copy(update={"task": task}), tmp_path)
+    newer = entry.task.model_copy(update={"version": 2})
+    write_entry(entry.model_copy(update={"model": "z", "task": newer}), tmp_path)
+    sourced = entry.task.model_copy(update={"name": "lm_eval:arc_sw"})
+    path = write_entry(entry.model_copy(update={"task": sourced}), tmp_path)
     assert path.name == "lm_eval%3Aarc_sw-v1.json"
     assert check_repository(tmp_path).faults == []
     board = gather(stored=read_repository(tmp_path))
-    write_files(((name, make()) for name, make in site_pages(board).items()), tmp_path / "site")
+    assert {column.task for column in board.tasks} == {"mood", "mood-v1", "lm_eval:arc_sw"}
+    assert _write_site(board, tmp_path / "site") == 6
     assert (tmp_path / "site" / "task-lm_eval.arc_sw.html").is_file()
 
 
@@ -381,15 +361,6 @@ def test_no_repository_and_an_empty_one_raise(folder: str, tmp_path: Path) -> No
         read_repository(tmp_path)
 
 
-def test_a_made_repository_has_no_faults_and_makes_a_site(tmp_path: Path) -> None:
-    assert write_repository(tmp_path, models=3, tasks=2, languages=4) == 6
-    report = check_repository(tmp_path)
-    assert (report.faults, report.notes, report.files, report.scores) == ([], [], 6, 24)
-    board = gather(stored=read_repository(tmp_path))
-    assert (len(board.systems), len(board.tasks), len(board.languages)) == (3, 2, 4)
-    assert all(score.se is not None for system in board.systems for score in system.scores)
-
-
 # The commands, and the template -------------------------------------------------------------------------
 
 
@@ -420,7 +391,7 @@ def test_the_template_is_a_repository_with_a_board(tmp_path: Path) -> None:
     board = gather(stored=read_repository(EXAMPLE))
     labels = {system.label for system in board.systems}
     assert "character n-grams" in labels and len(labels) == 2
-    assert len(write_files(((name, make()) for name, make in site_pages(board).items()), tmp_path)) > 10
+    assert _write_site(board, tmp_path) > 10
 
 
 def test_the_workflows_of_the_template_may_do_little() -> None:
@@ -442,13 +413,11 @@ def test_the_workflows_of_the_template_may_do_little() -> None:
     assert sum(step.startswith("harness results check") for step in steps) == 2
 
 
-def test_unknown_keys_are_rejected_at_every_depth(entry: RepositoryEntry) -> None:
-    for place in ("", "task", "runs", "scores", "items"):
-        content = json.loads(entry.text())
-        run = content["runs"][0]
-        target = {"": content, "task": content["task"], "runs": run, "scores": run["scores"][0]}.get(
-            place, run["scores"][0]["items"]
-        )
-        target["extra"] = 1
-        with pytest.raises(ValidationError, match="extra"):
-            RepositoryEntry.model_validate_json(json.dumps(content))
+@pytest.mark.parametrize("depth", range(5))
+def test_unknown_keys_are_rejected_at_every_depth(depth: int, entry: RepositoryEntry) -> None:
+    content = json.loads(entry.text())
+    run = content["runs"][0]
+    score = run["scores"][0]
+    [content, content["task"], run, score, score["items"]][depth]["extra"] = 1
+    with pytest.raises(ValidationError, match="extra"):
+        RepositoryEntry.model_validate_json(json.dumps(content))

@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from harness_board.repository.checking import check_repository
-from harness_board.repository.entry import RepositoryEntry, canonical, schema
-from harness_board.repository.runs import write_entry
+from harness_board.repository_checking import check_repository
+from harness_board.repository_entry import RepositoryEntry, canonical, schema
+from harness_board.repository_runs import write_entry
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "results-repository"
 Edit = Callable[[dict[str, Any]], None]
@@ -84,47 +84,43 @@ def test_the_check_names_file_and_line(
         assert re.search(r'"language|"metric"', text.splitlines()[fault.line - 1])
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "count"),
+    [
+        ("notes.txt", b"x", 1),
+        ("m/mood-v1.json", b"\xff", 1),
+        ("m/mood-v1.json", b"[" * 100_000, 1),
+        ("m/mood-v1.json", b"{}", 4),
+        ("m/mood-v1.json", b'{"schema": NaN}', 4),
+    ],
+)
+def test_files_that_are_no_entries_are_faults(
+    name: str, content: bytes, count: int, entry: RepositoryEntry, tmp_path: Path
+) -> None:
+    write_entry(entry, tmp_path)
+    path = tmp_path / "results" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    assert [fault.file for fault in check_repository(tmp_path).faults] == [f"results/{name}"] * count
+
+
 def test_faults_of_text_and_place_are_found(entry: RepositoryEntry, tmp_path: Path) -> None:
     path = write_entry(entry, tmp_path)
     text = path.read_text(encoding="utf-8")
-
-    def faults(name: str, content: bytes) -> list[str]:
-        other = tmp_path / "results" / name
-        other.parent.mkdir(parents=True, exist_ok=True)
-        other.write_bytes(content)
-        messages = [
-            fault.message for fault in check_repository(tmp_path).faults if fault.file == f"results/{name}"
-        ]
-        other.unlink()
-        return messages
-
-    assert len(faults("notes.txt", b"x")) == 1
-    assert len(faults("random/mood-v2.json", text.encode())) >= 1
-    assert len(faults("m/mood-v1.json", b"\xff")) == 1
-    assert len(faults("m/mood-v1.json", b"[" * 100_000)) == 1
-    assert len(faults("m/mood-v1.json", b"{}")) == 4
-    assert len(faults("m/mood-v1.json", b'{"schema": NaN}')) >= 1
-    assert len(_case_faults(entry, tmp_path)) == 1
-    twice = text.replace('"schema": 1,', '"schema": 1,\n "schema": 1,')
-    path.write_text(twice, encoding="utf-8")
+    path.write_text(text.replace('"schema": 1,', '"schema": 1,\n "schema": 1,'), encoding="utf-8")
     [fault] = check_repository(tmp_path, fix=True).faults
     assert "given twice" in fault.message and fault.line is not None
     path.write_text(json.dumps(json.loads(text), indent=4), encoding="utf-8")
     assert [fault.line for fault in check_repository(tmp_path).faults] == [1]
     assert check_repository(tmp_path, fix=True).faults == []
     assert path.read_text(encoding="utf-8") == text
+    other_case = write_entry(entry.model_copy(update={"model": "Random"}), tmp_path)
+    assert sum("case of letters" in fault.message for fault in check_repository(tmp_path).faults) == 1
+    other_case.unlink()
+    other_case.parent.rmdir()
     path.unlink()
     path.symlink_to(tmp_path / "elsewhere.json")
-    [fault] = check_repository(tmp_path).faults
-    assert fault.file == "results/random/mood-v1.json"
-
-
-def _case_faults(entry: RepositoryEntry, folder: Path) -> list[Any]:
-    path = write_entry(entry.model_copy(update={"model": "Random"}), folder)
-    found = [fault for fault in check_repository(folder).faults if "case of letters" in fault.message]
-    path.unlink()
-    path.parent.rmdir()
-    return found
+    assert [fault.file for fault in check_repository(tmp_path).faults] == ["results/random/mood-v1.json"]
 
 
 def test_files_of_one_task_agree_in_what_it_is(entry: RepositoryEntry, tmp_path: Path) -> None:

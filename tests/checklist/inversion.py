@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from harness_checklist.generation.rendering import NoFormError, Renderer
-from harness_checklist.suites.space import Option, Space
-from harness_checklist.suites.suite import LanguageSuite
+from harness_checklist.generation import NoFormError, Renderer
+from harness_checklist.suite import LanguageSuite
+from harness_checklist.template import Option, Space
 
 Example = tuple[str, str, str]
 """Context, question, answer."""

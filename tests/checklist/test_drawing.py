@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
@@ -15,11 +15,11 @@ from hypothesis import given, strategies as st
 
 from harness.errors import SpecError, UnknownNameError
 from harness.specs.loading import read_yaml
-from harness_checklist.generation import drawing
-from harness_checklist.generation.case import Case, read_cases
-from harness_checklist.generation.drawing import draw_cases
-from harness_checklist.suites.loading import load_suite
-from harness_checklist.suites.suite import (
+from harness_checklist import generation
+from harness_checklist.case import Case, read_cases
+from harness_checklist.folder import load_suite
+from harness_checklist.generation import draw_cases
+from harness_checklist.suite import (
     Condition,
     ContextTemplate,
     FillIn,
@@ -33,6 +33,7 @@ from harness_checklist.suites.suite import (
     TestDeclaration,
     TestTemplate,
 )
+from tests.conftest import Cli
 
 PEOPLE = Names(male=("Ben", "Tom", "Jim"), female=("Ann", "Eve"), last=("Li", "Roy"), script="Latn")
 
@@ -108,11 +109,8 @@ def test_a_small_space_is_drawn_whole_as_the_product_says() -> None:
         "en t: only 40 of the 1000 cases exist: 50 draws (5 first_name x 2 adj x 5 first_name1), 10 of them "
         "impossible or the same as others; give more fill-ins or names, or --cases 40."
     )
-
-
-def test_exactly_as_many_as_asked_come_without_a_note() -> None:
-    found = draw_cases(suite_of(COMPARISON), "t", "en", 40, 0)
-    assert (len(found.cases), found.note) == (40, None)
+    whole = draw_cases(suite_of(COMPARISON), "t", "en", 40, 0)
+    assert (len(whole.cases), whole.note) == (40, None)
 
 
 fill_ins = st.dictionaries(
@@ -189,8 +187,8 @@ def test_ids_are_those_of_the_fill_ins_whatever_n_and_seed() -> None:
     for case in drawn(COMPARISON, 13, 5):
         assert by_fills[tuple(case.fills.items())] == case.id
     # Written in files, so it must never change: printf a=x | b2sum -l 48.
-    assert drawing.case_id("t", {"b": "1", "a": "x"}) == drawing.case_id("t", {"a": "x", "b": "1"})
-    assert drawing.case_id("t", {"a": "x"}) == "t-47f94340701d"
+    assert generation.case_id("t", {"b": "1", "a": "x"}) == generation.case_id("t", {"a": "x", "b": "1"})
+    assert generation.case_id("t", {"a": "x"}) == "t-47f94340701d"
 
 
 def test_examples_are_applicable_contexts_times_applicable_questions_contexts_outermost() -> None:
@@ -223,36 +221,79 @@ def test_draws_without_context_or_question_are_cases_without_examples() -> None:
     assert cases["b"] == cases["c"] == ()
 
 
-def test_a_draw_whose_text_needs_a_form_that_does_not_apply_is_never_made() -> None:
-    fills = {
-        "obj": listed(sofa="il divano", lamp="la lampada", sea="il mare"),
-        "color": listed(
-            red=[Form(texts=("rosso",), when=when(obj="sofa")), Form(texts=("rossa",), when=when(obj="lamp"))]
+OF_TWO: dict[str, FillIn] = {
+    "color": listed(red="red", blue="blue"),
+    "size": listed(big="big"),
+    "p": PairFillIn(of=("color", "size"), ordered=False),
+}
+SPACES = {
+    "a form that does not apply": (
+        template(
+            "{obj} {color}",
+            ask=("?", "{color}"),
+            fills={
+                "obj": listed(sofa="il divano", lamp="la lampada", sea="il mare"),
+                "color": listed(
+                    red=[
+                        Form(texts=("rosso",), when=when(obj="sofa")),
+                        Form(texts=("rossa",), when=when(obj="lamp")),
+                    ]
+                ),
+            },
         ),
-    }
-    cases = drawn(template("{obj} {color}", ask=("?", "{color}"), fills=fills))
-    assert sorted(case.examples[0].context for case in cases) == ["il divano rosso", "la lampada rossa"]
+        ["il divano rosso", "la lampada rossa"],
+    ),
+    "two slots never show the same words": (
+        template("{x} {y}", fills={"x": listed(a="red", b="blue"), "y": listed(c="red", d="green")}),
+        ["blue green", "blue red", "red green"],
+    ),
+    "forms of one slot may": (
+        template("{x[0]} {x[1]}", fills={"x": listed(a=("same", "same"))}),
+        ["same same"],
+    ),
+    "equal words under two ids": (
+        template("{x}", fills={"x": listed(a="red", b="red", c="blue")}),
+        ["blue", "red"],
+    ),
+    "zipped and numbered": (
+        template(
+            "{animal} {sound} {animal1} {sound1}",
+            ask=("?", "{animal}"),
+            fills={"animal": listed(d="dog", c="cat"), "sound": listed(w="woof", m="meow")},
+        ).model_copy(update={"zips": (("animal", "sound"),)}),
+        ["cat meow dog woof", "dog woof cat meow"],
+    ),
+    "numbered draws of a pair": (
+        template(
+            "{p.v1} {p.v2} {p1.v1} {p1.v2}",
+            ask=("?", "{p.v1}"),
+            fills={**OF_TWO, "p": PairFillIn(of=("color", "size"))},
+        ),
+        ["blue big red big", "red big blue big"],
+    ),
+    "conditions on parts of a pair": (
+        template(
+            ContextTemplate(text="{p.v1} {p.v2}", when=when(p__p1="color", p__v1="blue")),
+            ask=("?", "{p.v1}"),
+            fills=OF_TWO,
+        ),
+        ["blue big"],
+    ),
+    "nested fill-ins": (
+        template(
+            "{car|capitalise}, {color}",
+            ask=("?", "{color}"),
+            fills={"car": listed(a="the {color} car", b="a bus"), "color": listed(r="red", g="green")},
+        ),
+        ["A bus, green", "A bus, red", "The green car, green", "The red car, red"],
+    ),
+}
 
 
-def test_two_slots_never_show_the_same_words() -> None:
-    fills = {"x": listed(a="red", b="blue"), "y": listed(c="red", d="green")}
-    cases = drawn(template("{x} {y}", fills=fills))
-    assert sorted(case.examples[0].context for case in cases) == ["blue green", "blue red", "red green"]
-    aligned = {"x": listed(a=("same", "same"))}
-    assert len(drawn(template("{x[0]} {x[1]}", fills=aligned))) == 1
-
-
-def test_equal_words_under_two_ids_are_one_case() -> None:
-    assert len(drawn(template("{x}", fills={"x": listed(a="red", b="red", c="blue")}))) == 2
-
-
-def test_zipped_fill_ins_are_drawn_position_by_position_also_numbered() -> None:
-    fills = {"animal": listed(d="dog", c="cat", h="hen"), "sound": listed(w="woof", m="meow", k="cluck")}
-    test = template("{animal} {sound} {animal1} {sound1}", ask=("?", "{animal}"), fills=fills)
-    test = test.model_copy(update={"zips": (("animal", "sound"),)})
-    found = {case.examples[0].context for case in drawn(test)}
-    reported = ["dog woof", "cat meow", "hen cluck"]
-    assert found == {f"{one} {two}" for one, two in permutations(reported, 2)}
+@pytest.mark.parametrize("name", SPACES)
+def test_contexts_of_a_space(name: str) -> None:
+    test, contexts = SPACES[name]
+    assert sorted(example.context for case in drawn(test) for example in case.examples) == contexts
 
 
 @pytest.mark.parametrize(("ordered", "count"), [(True, 2 * 2 + 2 * 1 + 2 * 1), (False, 2 * 8)])
@@ -271,36 +312,6 @@ def test_pairs_are_two_different_fill_ins_with_a_value_each(ordered: bool, count
         assert case.fills["p.p1"] != case.fills["p.p2"]
         asked = "colour" if case.fills["p.p1"] == "color" else case.fills["p.p1"]
         assert case.examples[0].question == f"What {asked}?"
-
-
-def test_numbered_draws_of_a_pair_differ() -> None:
-    fills: dict[str, FillIn] = {
-        "color": listed(red="red", blue="blue"),
-        "size": listed(big="big"),
-        "p": PairFillIn(of=("color", "size")),
-    }
-    cases = drawn(template("{p.v1} {p.v2} {p1.v1} {p1.v2}", ask=("?", "{p.v1}"), fills=fills))
-    assert {e.context for case in cases for e in case.examples} == {"red big blue big", "blue big red big"}
-
-
-def test_conditions_may_name_parts_of_a_pair() -> None:
-    fills: dict[str, FillIn] = {
-        "color": listed(red="red", blue="blue"),
-        "size": listed(big="big"),
-        "p": PairFillIn(of=("color", "size"), ordered=False),
-    }
-    only = ContextTemplate(text="{p.v1} {p.v2}", when=when(p__p1="color", p__v1="blue"))
-    cases = drawn(template(only, ask=("?", "{p.v1}"), fills=fills))
-    assert [e.context for case in cases for e in case.examples] == ["blue big"]
-
-
-def test_nested_fill_ins_are_filled_from_the_same_draw() -> None:
-    fills = {"car": listed(a="the {color} car", b="a bus"), "color": listed(r="red", g="green")}
-    found = {
-        case.examples[0].context
-        for case in drawn(template("{car|capitalise}, {color}", ask=("?", "{color}"), fills=fills))
-    }
-    assert found == {"The red car, red", "The green car, green", "A bus, red", "A bus, green"}
 
 
 def test_names_are_of_the_gender_asked_for_and_a_shared_name_is_drawn_once() -> None:
@@ -368,7 +379,7 @@ def test_draws_are_uniform_without_balance() -> None:
 
 
 def test_a_large_space_without_cases_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "PATIENCE", 500)
+    monkeypatch.setattr(generation, "PATIENCE", 500)
     same = {f"m{i}": "the same" for i in range(300)}
     test = template("{x} {y} {z}", fills={name: listed(**same) for name in "xyz"})
     found = draw_cases(suite_of(test), "t", "en", 5, 0)
@@ -397,8 +408,6 @@ def test_a_faulty_template_never_becomes_a_case(text: str) -> None:
     with pytest.raises(SpecError):
         drawn(template(text, ask=("?", "c"), fills=fills))
 
-
-Cli = Callable[..., tuple[int, str, str]]
 
 SUITE = """\
 suite: Tiny
@@ -513,71 +522,40 @@ def test_one_language_goes_to_stdout_and_its_profile_with_it(cli: Cli, suite: Pa
     assert ["choice", "1", "3", "6", "0"] in [line.split() for line in err.splitlines()]
 
 
-def test_languages_that_are_named_together_are_the_same_as_alone(
-    cli: Cli, suite: Path, tmp_path: Path
-) -> None:
-    generate(
-        cli, suite, "--languages", "sw,de", "--tests", "choice", "--cases", 5, "--output", tmp_path / "both"
-    )
-    generate(cli, suite, "--languages", "sw", "--cases", 5, "--output", tmp_path / "one")
-    assert (tmp_path / "both" / "sw.jsonl").read_bytes() == (tmp_path / "one" / "sw.jsonl").read_bytes()
-
-
 def test_a_test_that_is_missing_in_one_language_is_reported(cli: Cli, suite: Path, tmp_path: Path) -> None:
     status, _, err = generate(cli, suite, "--tests", "lone", "--output", tmp_path / "out")
     assert status == 0
     assert "note: sw has no test lone." in err
     assert not (tmp_path / "out" / "sw.jsonl").exists()
-
-
-def test_nothing_at_all_is_a_failure(cli: Cli, suite: Path, tmp_path: Path) -> None:
-    status, _, err = generate(cli, suite, "-l", "sw", "-t", "lone", "--output", tmp_path / "out")
+    status, _, err = generate(cli, suite, "-l", "sw", "-t", "lone", "--output", tmp_path / "none")
     assert status == 1
     assert "No case of suite 'Tiny' could be made." in err
-    assert not (tmp_path / "out" / "task.yaml").exists()
+    assert not (tmp_path / "none" / "task.yaml").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-l", "dee"), "No language of suite 'Tiny' named 'dee'. Did you mean 'de'?"),
-        (("-l", "de", "-t", "choise"), "No test of suite 'Tiny' named 'choise'. Did you mean 'choice'?"),
-        (
-            ("-l", "de", "-t", "moved"),
-            "moved is a test of type INV; only tests of type MFT are generated so far.",
-        ),
-        ((), "Where shall the cases in 2 languages go? Give --output DIR"),
-        (("-l", "de", "--task", "My Task"), "--task takes small letters, digits, _ and -; found 'My Task'."),
-        (("-l", "de", "--json", "no/such/file"), "cannot be written: its folder is not there"),
-        (("-l", "de", "--cases", "0"), "Invalid value for '--cases'"),
+        (("suite", "-l", "dee"), "No language of suite 'Tiny' named 'dee'."),
+        (("suite", "-l", "de", "-t", "choise"), "No test of suite 'Tiny' named 'choise'."),
+        (("suite", "-l", "de", "-t", "moved"), "moved is a test of type INV"),
+        (("suite",), "Where shall the cases in 2 languages go?"),
+        (("suite", "-l", "de", "--task", "My Task"), "--task takes small letters"),
+        (("suite", "-l", "de", "--json", "no/such/file"), "its folder is not there"),
+        (("suite", "-l", "de", "--cases", "0"), "Invalid value for '--cases'"),
+        (("suite", "--output", "taken.txt"), "File exists."),
+        (("no/such",), "There is no suite folder 'no/such'."),
+        (("nosuch",), "No suite named 'nosuch'."),
+        ((".",), "is no suite: it has no suite.yaml"),
+        (("taken.txt",), "'taken.txt' is no suite"),
     ],
 )
+@pytest.mark.usefixtures("suite")
 def test_an_impossible_request_is_one_sentence(
-    cli: Cli, suite: Path, arguments: tuple[str, ...], message: str
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
-    status, out, err = generate(cli, suite, *arguments)
+    monkeypatch.chdir(tmp_path)
+    Path("taken.txt").touch()
+    status, out, err = generate(cli, *(f"./{item}" if item == "suite" else item for item in arguments))
     assert (status, out) == (2, "")
     assert message in " ".join(err.split())
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("no/such", "There is no suite folder 'no/such'."),
-        ("nosuch", "No suite named 'nosuch'."),
-        (".", "is no suite: it has no suite.yaml"),
-        ("some.txt", "'some.txt' is no suite: expected a folder with suite.yaml, or a .tsv."),
-    ],
-)
-def test_an_invalid_suite_is_rejected(cli: Cli, name: str, message: str) -> None:
-    Path("some.txt").touch()
-    status, _, err = generate(cli, name)
-    assert status == 2
-    assert message in err
-
-
-def test_a_folder_that_is_a_file_is_rejected(cli: Cli, suite: Path, tmp_path: Path) -> None:
-    (tmp_path / "taken").touch()
-    status, _, err = generate(cli, suite, "--output", tmp_path / "taken")
-    assert status == 2
-    assert "File exists." in err

@@ -3,94 +3,27 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, strategies as st
 
-from harness_checklist.generation.case import Case, CaseExample
-from harness_checklist.lint.case import lint_cases
-from harness_checklist.lint.finding import LintFinding
-from harness_checklist.lint.linter import lint_generated, lint_suite
-from harness_checklist.released.rule import released_profile
-from harness_checklist.suites.loading import load_suite
-from harness_checklist.suites.suite import Profile, Suite
+from harness_checklist.folder import load_suite
+from harness_checklist.lint import LintFinding, lint_cases, lint_generated, lint_suite
+from harness_checklist.released_sheet import released_profile
+from harness_checklist.suite import Profile, Suite
 
-SUITE = """
-suite: zoo
-version: 1
-source_language: en
-tests:
-  pets: {name: Pets, title: Pets, capability: Taxonomy}
-  parts: {name: Parts, title: Parts, capability: Taxonomy}
-"""
-ENGLISH = """
-language: en
-names: {script: Latn, male: [John, Paul, Mark], female: [Anna, Mary, Jane], last: [Smith]}
-normalise: {articles: [a, an, the]}
-tests:
-  pets:
-    contexts:
-      - "{first_name} has {animal} and {vehicle}."
-      - "{first_name} has {vehicle} and {animal}."
-      - "{first_name} has got {animal} and {vehicle}."
-      - "{first_name} has got {vehicle} and {animal}."
-    questions:
-      - {ask: "What animal does {first_name} have?", answer: "{animal}"}
-      - {ask: "What vehicle does {first_name} have?", answer: "{vehicle}"}
-    fill:
-      animal: {dog: a dog, cat: a cat, cow: a cow}
-      vehicle: {car: a car, train: a train, suv: an SUV}
-  parts:
-    contexts: ["There is {obj[0]} here. {obj[1]} is {p.v1} and {p.v2}."]
-    questions:
-      - {ask: "What {p.p1} is {obj[1]}?", answer: "{p.v1}"}
-      - {ask: "What {p.p2} is {obj[1]}?", answer: "{p.v2}"}
-    fill:
-      obj: {sofa: [a sofa, the sofa], box: [a box, the box]}
-      color: {red: red, blue: blue}
-      size: {big: big, small: small}
-      age: {old: old, new: new}
-      property: {color: color, size: size, age: age}
-      p: {pairs: [color, size, age], named: property}
-"""
-GERMAN = """
-language: de
-names: {script: Latn, male: [Jan, Karl, Otto], female: [Anna, Berta, Clara], last: [Kurz]}
-normalise: {articles: [ein, eine, einen]}
-tests:
-  pets:
-    contexts:
-      - "{first_name} hat {animal} und {vehicle}."
-      - "{first_name} hat {vehicle} und {animal}."
-      - "{first_name} besitzt {animal} und {vehicle}."
-      - "{first_name} besitzt {vehicle} und {animal}."
-    questions:
-      - {ask: "Welches Tier hat {first_name}?", answer: "{animal}"}
-      - {ask: "Welches Fahrzeug hat {first_name}?", answer: "{vehicle}"}
-    fill:
-      animal: {dog: einen Hund, cat: eine Katze, cow: eine Kuh}
-      vehicle: {car: ein Auto, train: einen Zug, suv: einen SUV}
-  parts:
-    contexts: ["Hier ist {obj[0]}. {obj[1]} ist {p.v1} und {p.v2}."]
-    questions:
-      - {ask: "Was ist {obj[1]} nach {p.p1}?", answer: "{p.v1}"}
-      - {ask: "Was ist {obj[1]} nach {p.p2}?", answer: "{p.v2}"}
-    fill:
-      obj: {sofa: [ein Sofa, das Sofa], box: [eine Kiste, die Kiste]}
-      color: {red: rot, blue: blau}
-      size: {big: groß, small: klein}
-      age: {old: alt, new: neu}
-      property: {color: Farbe, size: Größe, age: Alter}
-      p: {pairs: [color, size, age], named: property}
-"""
+from .cases import case
+
+ZOO = Path(__file__).with_name("zoo")
+GERMAN = (ZOO / "languages" / "de.yaml").read_text(encoding="utf-8")
 
 
 def suite_of(folder: Path, german: str = GERMAN) -> Suite:
-    (folder / "languages").mkdir(exist_ok=True)
-    (folder / "suite.yaml").write_text(SUITE, encoding="utf-8")
-    (folder / "languages" / "en.yaml").write_text(ENGLISH, encoding="utf-8")
+    """Return the suite of the folder ``zoo`` with another German document."""
+    shutil.copytree(ZOO, folder, dirs_exist_ok=True)
     (folder / "languages" / "de.yaml").write_text(german, encoding="utf-8")
     return load_suite(folder)
 
@@ -157,14 +90,6 @@ def test_a_template_that_cannot_be_filled_is_reported(tmp_path: Path) -> None:
 # Generated cases ------------------------------------------------------------------------------------------
 
 
-def case(id_: str, *texts: tuple[str, str, str], language: str = "en", test: str = "pets") -> Case:
-    examples = tuple(
-        CaseExample(id=f"{id_}/{number}", context=context, question=question, answer=answer)
-        for number, (context, question, answer) in enumerate(texts, start=1)
-    )
-    return Case(id=id_, test=test, language=language, examples=examples)
-
-
 GOOD = ("Ann has a dog.", "Who has a dog?", "Ann")
 
 
@@ -180,6 +105,7 @@ def test_the_floor_counts_each_case_once() -> None:
     assert (floor.cases, floor.examples) == (5, 6)
     assert (floor.empty, floor.contradictory, floor.unanswerable) == (1, 1, 2)
     assert floor.floor == 4 / 5
+    assert lint_cases([], Profile(), language="en", test="pets")[0].floor == 1.0
 
 
 def test_faults_of_generated_cases_are_reported() -> None:
@@ -206,10 +132,6 @@ def test_faults_of_generated_cases_are_reported() -> None:
 def test_answers_inside_of_words_are_no_fault_where_words_are_not_spaced() -> None:
     cases = [case("a", ("健二は犬を買った。", "誰?", "健二"), language="ja")]
     assert lint_generated(cases).findings == ()
-
-
-def test_no_cases_are_a_floor_of_one() -> None:
-    assert lint_cases([], Profile(), language="en", test="pets")[0].floor == 1.0
 
 
 def test_the_profile_of_a_suite_says_how_generated_answers_are_compared(tmp_path: Path) -> None:
@@ -304,8 +226,3 @@ def test_languages_without_articles_call_the_same_answers_equal(language: str) -
         assert (profile.clean(one) == profile.clean(other)) == same
 
     agrees()
-
-
-def test_nothing_is_lower_cased() -> None:
-    assert released_profile("en").clean("The dog.") == "The dog"
-    assert released_profile("en").clean("the dog.") == "dog"

@@ -2,65 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from harness.errors import SpecError, UnknownNameError, UsageError
-from harness_checklist.suites.loading import load_suite
-from harness_checklist.suites.suite import ListedFillIn, Names, PairFillIn, Profile, Suite
-from harness_checklist.suites.template import TemplateError, capitalise, parse, split_number
+from harness_checklist.folder import load_suite
+from harness_checklist.suite import ListedFillIn, Names, PairFillIn, Profile, Suite
+from harness_checklist.template import TemplateError, capitalise, parse
 
-SUITE = """\
-suite: tiny
-version: 2
-description: Two tests.
-license: CC0-1.0
-citation: anonymous2026
-source_language: de
-tests:
-  comparisons: {name: A is COMP than B., title: Comparisons, capability: Vocabulary, type: MFT}
-  properties: {name: Properties, capability: Taxonomy}
-  renaming: {name: Renaming, capability: Robustness, type: INV}
-"""
-GERMAN = """\
-language: de
-names: {script: Latn, male: [Max, Tim], female: [Ida], last: [No, "1"]}
-normalise: {articles: [ein, eine], match: start, strip: ". ", casefold: true}
-tests:
-  properties:
-    balance: p.p1
-    contexts:
-      - "Hier ist {obj[0]}: {p.v1} und {p.v2}."
-    questions:
-      - {ask: "Welche {p.p1}?", answer: "{p.v1}"}
-    fill:
-      obj: {sofa: [ein Sofa, das Sofa], no: [ein Nein, das Nein]}
-      color:
-        red:
-          - {form: roter, when: {obj: sofa}}
-          - rot
-      size: [groß, klein]
-      property: {color: Farbe, size: Größe}
-      p: {pairs: [color, size], named: property, ordered: false}
-      unused: {x: y}
-    zip: [[obj, size]]
-  comparisons:
-    names: male
-    contexts:
-      - {text: "{first_name} > {first_name1}", when: {p.p1: [color, size], obj: [sofa]}}
-    questions:
-      - ask: "{obj[1]}?"
-        answer: "{first_name}"
-        when: {first_name.gender: male}
-    fill: {use: properties, extra: {a: b}}
-"""
+TINY = Path(__file__).with_name("tiny")
+GERMAN = (TINY / "languages" / "de.yaml").read_text(encoding="utf-8")
 
 
 def write(folder: Path, **languages: str) -> Path:
     (folder / "languages").mkdir(parents=True, exist_ok=True)
-    (folder / "suite.yaml").write_text(SUITE, encoding="utf-8")
+    shutil.copy(TINY / "suite.yaml", folder)
     for code, text in languages.items():
         (folder / "languages" / f"{code}.yaml").write_text(text, encoding="utf-8")
     return folder
@@ -318,15 +277,21 @@ def test_all_faults_of_keys_and_values_are_reported_with_their_lines(
 
 
 @pytest.mark.parametrize(
-    ("test", "line"),
+    ("text", "line"),
     [
-        (BODY + "  comparisons: {}\n", 7),
-        ("    contexts: !!python/tuple [a]\n", 5),
-        ("    contexts: [a\n    questions: []\n", 6),
+        (HEAD + BODY + "  comparisons: {}\n", 7),
+        (HEAD + "    contexts: !!python/tuple [a]\n", 5),
+        (HEAD + "    contexts: [a\n    questions: []\n", 6),
+        ("", 1),
+        ("[a]", 1),
+        ("just text", 1),
     ],
 )
-def test_what_is_no_strict_yaml_is_rejected(tmp_path: Path, test: str, line: int) -> None:
-    assert faults(tmp_path, HEAD + test)[0].startswith(f"line {line}: ")
+def test_what_is_no_strict_yaml_is_rejected(tmp_path: Path, text: str, line: int) -> None:
+    assert faults(tmp_path, text)[0].startswith(f"line {line}: ")
+    (tmp_path / "languages" / "de.yaml").write_bytes("language: de\nnames: é\n".encode("latin-1"))
+    with pytest.raises(SpecError, match="line 2: the file is not UTF-8 text"):
+        load_suite(tmp_path)
 
 
 def test_faults_outside_of_tests_are_reported_too(tmp_path: Path) -> None:
@@ -353,18 +318,6 @@ languages: [de]
         "line 2: names: names are borrowed with 'from' alone, or listed",
         "line 3: tests: no tests are given",
     ]
-
-
-@pytest.mark.parametrize("text", ["", "[a]", "just text"])
-def test_a_file_of_another_shape_is_rejected(tmp_path: Path, text: str) -> None:
-    assert "expected a mapping" in faults(tmp_path, text)[0]
-
-
-def test_a_file_of_another_encoding_is_rejected(tmp_path: Path) -> None:
-    write(tmp_path)
-    (tmp_path / "languages" / "de.yaml").write_bytes("language: de\nnames: é\n".encode("latin-1"))
-    with pytest.raises(SpecError, match="line 2: the file is not UTF-8 text"):
-        load_suite(tmp_path)
 
 
 def test_faults_of_several_files_are_reported_together(tmp_path: Path) -> None:
@@ -409,17 +362,9 @@ def test_every_shape_of_placeholder_is_read() -> None:
         "obj[1]|capitalise",
         "s|capitalise",
     )
+    assert parse("{adj[0]}").placeholders == parse("{adj}").placeholders
     pair = template.placeholders[4]
     assert (pair.slot, pair.number, pair.key, pair.attribute, pair.index) == ("p", 2, "p2", "p1", 1)
-
-
-def test_the_first_form_is_the_one_without_an_index() -> None:
-    assert parse("{adj[0]}").placeholders == parse("{adj}").placeholders
-
-
-def test_doubled_braces_and_percent_signs_are_literal() -> None:
-    assert parse("{{x}} is {a} 100 % %s").fill({"a": "{b}"}) == "{x} is {b} 100 % %s"
-    assert parse("{{}}").fill({}) == "{}"
 
 
 @given(st.text())
@@ -451,11 +396,6 @@ def test_faults_are_reported_all_at_once(text: str, faults: list[str]) -> None:
         parse(text)
     assert len(caught.value.faults) == len(faults)
     assert all(found.startswith(start) for found, start in zip(caught.value.faults, faults, strict=True))
-
-
-def test_numbers_are_split_from_slots() -> None:
-    assert split_number("first_name12") == ("first_name", 12)
-    assert split_number("first_name") == ("first_name", None)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from statsmodels.stats.proportion import proportion_confint
 from harness.metrics.metric import MetricContext, MetricResult
 from harness.metrics.scoring import ScoreInput, score_cell
 from harness_checklist.metrics import METRICS, profile_from_tag, profile_tag
-from harness_checklist.suites.suite import Profile
+from harness_checklist.suite import Profile
 
 BY_NAME = {metric.name: metric for metric in METRICS}
 # Case, test, gold, answer, defect.
@@ -38,9 +38,19 @@ def _result(name: str, items: Sequence[Item], articles: tuple[str, ...] = ("the"
 
 
 def test_a_case_fails_where_one_of_its_examples_fails() -> None:
+    profile = Profile(articles=("ال",), match="anywhere", strip=",. ৷", casefold=True)
+    assert profile_from_tag(profile_tag(profile)) == profile
     assert _result("pass_rate", ITEMS).value == 0.5
     assert _result("case_error", ITEMS).value == 0.5
     assert _result("example_error", ITEMS).value == pytest.approx(2 / 7)
+    groups = _result("case_error", ITEMS).groups
+    assert {name: (group.value, group.n) for name, group in groups.items()} == {
+        "comparisons": (0.5, 2),
+        "properties": (0.5, 2),
+    }
+    bounds = groups["comparisons"].bounds
+    assert bounds is not None
+    assert (bounds.low, bounds.high) == pytest.approx(proportion_confint(1, 2, method="wilson"))
 
 
 def test_the_floor_counts_cases_with_a_defect_and_the_corrected_error_skips_them() -> None:
@@ -53,25 +63,9 @@ def test_the_floor_counts_cases_with_a_defect_and_the_corrected_error_skips_them
     }
 
 
-def test_tests_are_scored_apart_with_wilson_intervals() -> None:
-    groups = _result("case_error", ITEMS).groups
-    assert {name: (group.value, group.n) for name, group in groups.items()} == {
-        "comparisons": (0.5, 2),
-        "properties": (0.5, 2),
-    }
-    bounds = groups["comparisons"].bounds
-    assert bounds is not None
-    assert (bounds.low, bounds.high) == pytest.approx(proportion_confint(1, 2, method="wilson"))
-
-
 def test_answers_are_compared_after_the_normalisation_of_the_language() -> None:
     assert _result("pass_rate", ITEMS[4:5]).value == 1.0
     assert _result("pass_rate", ITEMS[4:5], articles=()).value == 0.0
-
-
-def test_a_profile_survives_its_tag() -> None:
-    profile = Profile(articles=("ال",), match="anywhere", strip=",. ৷", casefold=True)
-    assert profile_from_tag(profile_tag(profile)) == profile
 
 
 def test_no_answer_is_wrong_even_where_the_gold_answer_reads_none() -> None:

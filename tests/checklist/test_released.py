@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError, MissingDataError, SpecError
-from harness_checklist.generation.case import Case
-from harness_checklist.generation.drawing import draw_cases
-from harness_checklist.released.importer import read_released
-from harness_checklist.suites.suite import ListedFillIn, PairFillIn, Suite
+from harness_checklist.case import Case
+from harness_checklist.generation import draw_cases
+from harness_checklist.released import read_released
+from harness_checklist.suite import ListedFillIn, PairFillIn, Suite
 
 from .released_sheet_text import ANIMALS, ANIMALS_2, INTENSIFIERS, NAMES, SheetText, at
 
@@ -45,6 +45,8 @@ def test_the_six_tests_in_the_order_of_table_5(tmp_path: Path) -> None:
 
 def test_fill_in_ids_are_their_english_words(tmp_path: Path) -> None:
     found = read(tmp_path, SheetText().language("de"))
+    context = found.languages["de"].tests["comparisons"].contexts[0]
+    assert str(context.place).endswith(".tsv:4:3")
     assert ids(found, "de", "comparisons", "adj") == ["older", "tougher", "kinder"]
     assert ids(found, "de", "properties", "obj") == ["bed", "lamp"]
     assert ids(found, "de", "intensifiers", "somewhat") == ["a little"]
@@ -139,6 +141,9 @@ def test_an_adjective_that_no_question_is_for_is_never_drawn(tmp_path: Path) -> 
     ask = at("Question", "Who is not so {adj[1]}?")
     found = read(tmp_path, SheetText().language("hu", {ask: ("Ki {adj[1]}?", "older, old, kinder, kind")}))
     assert ids(found, "hu", "comparisons", "adj") == ["older", "kinder"]
+    # Of "old" and "kind", as the English sheet has them behind a comma and a space, the first is inside "older".
+    found = read(tmp_path, SheetText().language("ru", {ask: ("Кто {adj[1]}?", "older, kinder, tougher")}))
+    assert ids(found, "ru", "comparisons", "adj") == ["tougher", "kinder"]
 
 
 def intensifiers(*states: str) -> tuple[dict[int, tuple[str, str]], ...]:
@@ -306,24 +311,10 @@ def test_an_english_article_stays_as_the_generator_writes_it(tmp_path: Path) -> 
     assert template.contexts[0].text == "{first_name} a {animal} {vehicle}."
 
 
-def test_places_lead_back_to_the_sheet(tmp_path: Path) -> None:
-    sheet = SheetText().language("de")
-    path = sheet.write(tmp_path)
-    place = read_released(path).languages["de"].tests["comparisons"].contexts[0].place
-    assert str(place) == f"{path}:4:3"
-
-
 def test_a_sheet_of_fewer_tests_is_a_suite_of_these(tmp_path: Path) -> None:
     sheet = SheetText()
     sheet.rows = sheet.rows[: next(i for i, row in enumerate(sheet.rows) if row[0] == "")]
     assert list(read(tmp_path, sheet).tests) == ["comparisons"]
-
-
-def test_an_adjective_is_searched_after_a_space(tmp_path: Path) -> None:
-    ask = at("Question", "Who is not so {adj[1]}?")
-    # Of "old" and "kind", as the English sheet has them behind a comma and a space, the first is inside "older".
-    found = read(tmp_path, SheetText().language("ru", {ask: ("Кто {adj[1]}?", "older, kinder, tougher")}))
-    assert ids(found, "ru", "comparisons", "adj") == ["tougher", "kinder"]
 
 
 def test_lists_of_animals_are_held_against_the_placeholders_of_other_cells(tmp_path: Path) -> None:
@@ -345,22 +336,15 @@ def faults(folder: Path, sheet: SheetText) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_a_language_column_without_its_placeholders(tmp_path: Path) -> None:
+def test_faults_of_the_header_and_of_rows(tmp_path: Path) -> None:
     sheet = SheetText().language("de", {}, {})
     sheet.header[5] = "note"
-    reported = faults(tmp_path, sheet)
-    assert reported == [
+    assert faults(tmp_path, sheet) == [
         "line 1: column 5: 'de' has several columns, but no 'de-placeholders' follows this one"
     ]
-
-
-def test_placeholders_without_their_language_column(tmp_path: Path) -> None:
     sheet = SheetText().language("de")
     sheet.header[2] = "fr"
     assert faults(tmp_path, sheet) == ["line 1: column 4: 'de-placeholders' has no column 'de' before it"]
-
-
-def test_no_field_and_no_english(tmp_path: Path) -> None:
     sheet = SheetText()
     sheet.header = ["Kind", "eng-1"]
     assert faults(tmp_path, sheet) == [
@@ -368,9 +352,6 @@ def test_no_field_and_no_english(tmp_path: Path) -> None:
         "line 1: column 1: there is no column 'en', which every other language translates",
         "line 1: column 2: 'eng-1' is no language code",
     ]
-
-
-def test_rows_of_unequal_length(tmp_path: Path) -> None:
     sheet = SheetText().language("de")
     sheet.rows[5].append("more")
     del sheet.rows[7][-1]
@@ -378,6 +359,25 @@ def test_rows_of_unequal_length(tmp_path: Path) -> None:
         "line 7: has 5 cells, but the first line has 4",
         "line 9: has 3 cells, but the first line has 4",
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (None, MissingDataError, "There is no file"),
+        ("Field\ten\tde\nName\tx\tgrün".encode("latin-1"), DataError, "is not UTF-8 at byte 21"),
+        (b"", SpecError, "'Field'"),
+        (b"Field\ten\n", SpecError, "there is no test"),
+    ],
+)
+def test_files_of_another_kind(
+    tmp_path: Path, content: bytes | None, error: type[Exception], message: str
+) -> None:
+    path = tmp_path / "sheet.tsv"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(error, match=message):
+        read_released(path)
 
 
 def test_a_broken_separator(tmp_path: Path) -> None:
@@ -403,12 +403,6 @@ def test_questions_and_answers_go_together(tmp_path: Path) -> None:
         f"line {ask}: the question has no 'Answer' below it",
         f"line {answer - 1}: the answer has no 'Question' above it",
     ]
-
-
-def test_an_answer_that_is_missing_in_one_language(tmp_path: Path) -> None:
-    answer = at("Answer", "{vehicle}")
-    sheet = SheetText().language("sw", {answer: ("", "")}, placeholders=False)
-    assert faults(tmp_path, sheet) == [f"line {answer}: column 3: 'Answer' is empty in 'sw'"]
 
 
 def test_unknown_fields_and_tests(tmp_path: Path) -> None:
@@ -466,6 +460,7 @@ def test_faults_of_all_kinds_are_reported_together(tmp_path: Path) -> None:
     sheet.rows[5].append("more")
     reported = faults(tmp_path, sheet)
     assert [line.split(":")[0] for line in reported] == ["line 7", f"line {answer}"]
+    assert reported[1] == f"line {answer}: column 3: 'Answer' is empty in 'sw'"
 
 
 def test_names_that_are_missing_or_malformed(tmp_path: Path) -> None:
@@ -491,21 +486,6 @@ def test_names_that_are_missing_or_malformed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "people.json"
     elsewhere.write_text(json.dumps(NAMES))
     assert read_released(path, elsewhere).languages["en"].names.male == ("Ben", "Tom")
-
-
-def test_files_of_another_kind(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match="There is no file"):
-        read_released(tmp_path / "none.tsv")
-    path = tmp_path / "latin.tsv"
-    path.write_bytes("Field\ten\tde\nName\tx\tgrün".encode("latin-1"))
-    with pytest.raises(DataError, match="is not UTF-8 at byte 21"):
-        read_released(path)
-    path.write_text("")
-    with pytest.raises(SpecError, match="'Field'"):
-        read_released(path)
-    path.write_text("Field\ten\n")
-    with pytest.raises(SpecError, match="there is no test"):
-        read_released(path)
 
 
 def test_a_language_whose_templates_name_nothing(tmp_path: Path) -> None:

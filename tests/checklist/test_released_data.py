@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness_checklist.generation.drawing import draw_cases
-from harness_checklist.lint.linter import LintReport, lint_suite
-from harness_checklist.released.importer import read_released
-from harness_checklist.suites.suite import ListedFillIn, Suite
+from harness_checklist.generation import draw_cases
+from harness_checklist.lint import LintReport, lint_suite
+from harness_checklist.released import read_released
+from harness_checklist.suite import ListedFillIn, Suite
 from tests.builders import released_data
 
 from .inversion import Inversion
@@ -107,41 +106,25 @@ def test_sizes_of_single_cases(imported: Suite) -> None:
                 language,
                 test,
             )
-
-
-def test_a_duplicate_russian_state_contradicts_itself(imported: Suite) -> None:
     drawn = draw_cases(imported, "intensifiers", "ru", 200, 0).cases
     doubled = [case for case in drawn if len(case.examples) == 24]
     assert {case.fills["s"] for case in doubled} == {"bullish"}
-    for case in doubled:
-        asked = Counter((item.context, item.question) for item in case.examples)
-        assert len({(item.context, item.question, item.answer) for item in case.examples}) > len(asked)
+    for case in doubled:  # a state that is listed twice contradicts itself
+        questions = {(item.context, item.question) for item in case.examples}
+        assert len({(item.context, item.question, item.answer) for item in case.examples}) > len(questions)
 
 
-def test_every_profession_has_the_ten_nationalities(imported: Suite) -> None:
+def test_lists_are_as_long_as_the_released_generator_draws(imported: Suite) -> None:
+    for language, sizes in {"ru": [22, 11], "tr": [12, 10]}.items():
+        for test in ("animal_vs_vehicles", "animal_vs_vehicles_2"):
+            fills = imported.languages[language].tests[test].fills
+            listed = (fills["animal"], fills["vehicle"])
+            assert [len(fill.entries) for fill in listed if isinstance(fill, ListedFillIn)] == sizes
     for spoken in imported.languages.values():
         fill = spoken.tests["job_vs_nationality"].fills["nationality"]
         assert isinstance(fill, ListedFillIn)
         # The Russian forms for men have no placeholders: they are used for women, too.
         assert len(fill.entries) == (20 if spoken.language == "ru" else 10), spoken.language
-
-
-@pytest.mark.parametrize(
-    ("language", "test", "animals", "vehicles"),
-    [
-        ("ru", "animal_vs_vehicles", 22, 11),
-        ("ru", "animal_vs_vehicles_2", 22, 11),
-        ("tr", "animal_vs_vehicles", 12, 10),
-        ("tr", "animal_vs_vehicles_2", 12, 10),
-    ],
-)
-def test_lists_of_animals_and_vehicles(
-    imported: Suite, language: str, test: str, animals: int, vehicles: int
-) -> None:
-    """As many of each as the released generator draws."""
-    fills = imported.languages[language].tests[test].fills
-    listed = fills["animal"], fills["vehicle"]
-    assert [len(fill.entries) for fill in listed if isinstance(fill, ListedFillIn)] == [animals, vehicles]
 
 
 KNOWN = {
@@ -172,22 +155,14 @@ def report() -> LintReport:
     return lint_suite(suite)
 
 
-def test_there_is_a_floor_for_every_language_and_test(report: LintReport) -> None:
-    cells = {(floor.language, floor.test): floor for floor in report.floors}
-    assert len(cells) == len(report.floors) == 300
+def test_floors_are_the_known_ones(report: LintReport) -> None:
+    floors = {(floor.language, floor.test): 100 * floor.floor for floor in report.floors}
+    assert len(floors) == len(report.floors) == 300
     assert all(0 <= floor.floor <= 1 and 0 < floor.cases <= 200 for floor in report.floors)
-
-
-@pytest.mark.parametrize("cell", KNOWN, ids="-".join)
-def test_known_floors_come_out(cell: tuple[str, str], report: LintReport) -> None:
-    (floor,) = [floor for floor in report.floors if (floor.language, floor.test) == cell]
-    value, tolerance = KNOWN[cell]
-    assert 100 * floor.floor == pytest.approx(value, abs=tolerance + 1e-9)
-
-
-def test_no_other_language_but_german_has_a_floor(report: LintReport) -> None:
-    with_floor = {(floor.language, floor.test) for floor in report.floors if floor.floor}
-    assert with_floor == KNOWN.keys() | {("de", "intensifiers")}
+    assert {cell for cell, value in floors.items() if value} == KNOWN.keys() | {("de", "intensifiers")}
+    for cell, (value, tolerance) in KNOWN.items():
+        assert floors[cell] == pytest.approx(value, abs=tolerance + 1e-9), cell
+    assert [finding for finding in report.findings if finding.language == "en"] == []
 
 
 @pytest.mark.parametrize(("language", "test", "kind", "text"), FOUND, ids=lambda text: text[:16])
@@ -196,7 +171,3 @@ def test_faults_that_a_reader_sees_are_found(
 ) -> None:
     found = [f for f in report.findings if (f.language, f.test, f.kind) == (language, test, kind)]
     assert any(text in finding.example for finding in found), [finding.example for finding in found]
-
-
-def test_english_has_no_finding(report: LintReport) -> None:
-    assert [finding for finding in report.findings if finding.language == "en"] == []

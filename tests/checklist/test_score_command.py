@@ -10,20 +10,14 @@ from scipy.stats import binomtest
 from typer.testing import CliRunner
 
 from harness.errors import SpecError, UsageError
-from harness_checklist.commands.app import app
-from harness_checklist.generation.case import Case, CaseExample, case_lines
-from harness_checklist.reporting.case_score import read_predictions, score_cases
-from harness_checklist.suites.suite import Profile
+from harness_checklist.case import case_lines
+from harness_checklist.case_score import read_predictions, score_cases
+from harness_checklist.command import app
+from harness_checklist.suite import Profile
+
+from .cases import case
 
 ENGLISH = Profile(articles=("a", "an", "the"))
-
-
-def case(id_: str, *texts: tuple[str, str, str], language: str = "en") -> Case:
-    examples = tuple(
-        CaseExample(id=f"{id_}/{number}", context=context, question=question, answer=answer)
-        for number, (context, question, answer) in enumerate(texts, start=1)
-    )
-    return Case(id=id_, test="pets", language=language, examples=examples)
 
 
 CASES = [
@@ -109,22 +103,16 @@ def test_all_faults_of_a_file_are_reported_with_their_lines(tmp_path: Path) -> N
     assert reported[8] == "line 8: the example 'p-4/1' is in en, not in 'de'"
 
 
-def test_an_id_of_two_languages_needs_the_language(tmp_path: Path) -> None:
+def test_rows_need_a_tab_and_an_id_of_two_languages_its_language(tmp_path: Path) -> None:
     cases = [case("p-1", ("Ann", "?", "Ann")), case("p-1", ("Ann", "?", "Ann"), language="de")]
     with pytest.raises(SpecError, match=r"'p-1/1' is in .*en.* de"):
         read_predictions(predictions(tmp_path, "p-1/1\tAnn\n", "p.tsv"), cases)
-    found = read_predictions(predictions(tmp_path, "en\tp-1/1\tAnn\nde\tp-1/1\tBob\n", "p.tsv"), cases)
-    assert found == {("en", "p-1/1"): "Ann", ("de", "p-1/1"): "Bob"}
-
-
-def test_a_row_of_a_table_without_a_tab_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="line 1: expected an id, a tab and a prediction; found 1 columns"):
+    with pytest.raises(SpecError, match="line 1: expected an id, a tab and a prediction"):
         read_predictions(predictions(tmp_path, "p-6/1 Sam\n", "p.tsv"), CASES[5:])
-
-
-def test_a_file_of_another_kind_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"expected \.jsonl or \.tsv"):
         read_predictions(predictions(tmp_path, "", "p.csv"), CASES)
+    found = read_predictions(predictions(tmp_path, "en\tp-1/1\tAnn\nde\tp-1/1\tBob\n", "p.tsv"), cases)
+    assert found == {("en", "p-1/1"): "Ann", ("de", "p-1/1"): "Bob"}
 
 
 def test_the_command_writes_what_it_shows(tmp_path: Path) -> None:
@@ -139,19 +127,12 @@ def test_the_command_writes_what_it_shows(tmp_path: Path) -> None:
     assert "en        pets  6" in result.stdout
     assert "66.7" in result.stdout
     assert "50.0" in result.stdout
-
-
-def test_the_command_scores_nothing_while_an_id_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "cases.jsonl").write_text(case_lines(CASES), encoding="utf-8")
-    given = predictions(tmp_path, "p-1/1\tAnn\n", "answers.tsv")
-    rows = tmp_path / "rows.json"
+    # Nothing is scored while an id is missing; without a suite there are no profiles.
+    partial, unwritten = predictions(tmp_path, "p-1/1\tAnn\n", "answers.tsv"), tmp_path / "none.json"
+    arguments = ["score", str(tmp_path / "cases.jsonl"), str(partial), "--json", str(unwritten)]
     with pytest.raises(SpecError, match="7 examples have no prediction"):
-        CliRunner().invoke(
-            app,
-            ["score", str(tmp_path / "cases.jsonl"), str(given), "--json", str(rows)],
-            catch_exceptions=False,
-        )
-    assert not rows.exists()
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert not unwritten.exists()
 
 
 def test_lint_reads_generated_cases_and_has_a_strict_mode(tmp_path: Path) -> None:

@@ -118,6 +118,8 @@ class Terminal:
 
     def __init__(self, *arguments: object, columns: int = 80, environment: Mapping[str, str]) -> None:
         self.screen = Screen(columns)
+        self.output = ""
+        """All that the command wrote, with its control sequences."""
         self._master, slave = os.openpty()
         self._size(columns)
         attributes = termios.tcgetattr(slave)
@@ -186,6 +188,7 @@ class Terminal:
             return False
         self._pending += data
         text, self._pending = _whole(self._pending)
+        self.output += text
         self.screen.feed(text)
         return bool(data)
 

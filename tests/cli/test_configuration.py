@@ -1,16 +1,16 @@
+"""Settings of a run from its file, the environment and the command line."""
+
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cli.configuration import make_config
+from harness.cli.option import make_config
 from harness.storage.run_folder import Run
-
-Cli = Callable[..., tuple[int, str, str]]
+from tests.conftest import Cli
 
 FULL = """
 tasks: [xnli, udpos]
@@ -73,12 +73,6 @@ def test_options_of_a_model_are_added_to_those_of_the_file(tmp_path: Path) -> No
     assert config.options == {"alpha": "a", "beta": "c", "trust_remote_code": "true"}
 
 
-def test_plan_takes_the_file_of_eval(cli: Cli) -> None:
-    _write(FULL)
-    assert cli("plan", "--config", "run.yaml")[0] == 0
-    assert not Path("run").exists()
-
-
 @pytest.mark.parametrize(
     ("text", "faults"),
     [
@@ -105,22 +99,14 @@ def test_plan_takes_the_file_of_eval(cli: Cli) -> None:
 )
 def test_all_faults_of_a_file_are_reported_with_their_lines(cli: Cli, text: str, faults: list[str]) -> None:
     _write(text)
-    for command in ("eval", "plan"):
-        status, out, err = cli(command, "--config", "run.yaml")
-        assert (status, out) == (2, "")
-        head, *printed = err.splitlines()
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        assert head == f"Error: run.yaml has {count}:"
-        assert len(printed) == len(faults)
-        for line, fault in zip(printed, faults, strict=True):
-            assert line.startswith(f"  {fault}")
-
-
-def test_a_file_that_is_no_text_is_reported(cli: Cli) -> None:
+    status, out, err = cli("plan", "--config", "run.yaml")
+    assert (status, out) == (2, "")
+    _, *printed = err.splitlines()
+    assert len(printed) == len(faults)
+    assert all(line.startswith(f"  {fault}") for line, fault in zip(printed, faults, strict=True))
     _write("tasks: caf\xe9".encode("latin-1"))
     status, _, err = cli("plan", "--config", "run.yaml")
-    assert status == 2
-    assert err.startswith("Error: The configuration file 'run.yaml' is not UTF-8: ")
+    assert (status, "is not UTF-8" in err) == (2, True)
 
 
 @pytest.mark.parametrize("seeds", ["3", "3,4", "[3, 4]"])
@@ -146,3 +132,61 @@ def test_data_folders_come_from_the_environment_where_none_are_given(
     status, _, err = cli("plan", "--tasks", "xnli:de", "--model", "baseline:majority")
     assert (status, err.startswith("Error: The data folder 'three' does not exist.")) == (2, True)
     assert cli("plan", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")[0] == 0
+
+
+GIVEN = ("--model", "baseline:majority", "--recipe", "quick")
+
+
+def _copa(name: str, question: str) -> None:
+    path = Path("data/xcopa") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = {"premise": "p", "choice1": "a", "choice2": "b"}
+    lines = [json.dumps({**texts, "question": question, "label": n % 2, "idx": n}) + "\n" for n in range(4)]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _released() -> None:
+    _copa("data/et/test.et.jsonl", "cause")
+    _copa("data/tr/test.tr.jsonl", "effect")
+    for split in ("train", "val"):
+        _copa(f"copa-en/{split}-en.jsonl", "cause")
+    path = Path("data/siqa/socialIQa_v1.4_trn.jsonl")
+    path.parent.mkdir()
+    answers = {f"answer{letter}": letter for letter in "ABC"}
+    path.write_text(json.dumps({"context": "c", "question": "q", **answers, "correct": "A"}) + "\n")
+
+
+def test_both_versions_of_a_task_stand_side_by_side(cli: Cli) -> None:
+    _released()
+    arguments = ("--tasks", "xcopa:tr", "--data", "data", "--variants", "original,aligned_question")
+    status, out, err = cli("eval", *GIVEN, *arguments, "--out", "run")
+    assert status == 0, err
+    run = Run(Path("run"))
+    assert [cell.view for cell in run.cells] == [{}, {"variant": "aligned_question"}]
+    assert run.manifest.config["variants"] == ["original", "aligned_question"]
+    assert "variant=aligned_question" in out
+
+
+def test_the_configuration_file_names_variants_too(cli: Cli) -> None:
+    _released()
+    Path("run.yaml").write_text(
+        "tasks: xcopa:tr\nmodel: baseline:majority\ndata: data\nvariants: aligned_question\nwith-published: false\n",
+        encoding="utf-8",
+    )
+    status, _, err = cli("plan", "--config", "run.yaml", "--json", "plan.json")
+    assert status == 0, err
+    [cell] = json.loads(Path("plan.json").read_text(encoding="utf-8"))
+    assert cell["view"] == {"variant": "aligned_question"}
+    Path("run.yaml").write_text("variants: 5\nwith_published: often\n", encoding="utf-8")
+    status, _, err = cli("plan", "--config", "run.yaml")
+    assert status == 2
+    assert "variants: expected a text or a list of texts, found 5" in " ".join(err.split())
+    assert "with_published: expected true or false, found 'often'" in " ".join(err.split())
+
+
+def test_a_variant_that_no_task_has_leaves_nothing_to_run(cli: Cli) -> None:
+    status, _, err = cli("eval", *GIVEN, "--tasks", "xcopa:tr", "--data", "sample", "--variants", "aligned")
+    assert status != 0
+    assert "task 'xcopa' has no variant 'aligned'; it has: original, aligned_question" in " ".join(
+        err.split()
+    )

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate
-from harness.reporting.catalog import FORMATS
 from harness.reporting.documents import terminal_text
+from harness.reporting.formats import FORMATS
 from harness.storage.run_folder import Run
+from tests.conftest import Cli
 
-Cli = Callable[..., tuple[int, str, str]]
 Compare = Callable[[str, str], None]
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,11 @@ import pytest
 
 from harness.cli.live import UPDATE_EVERY, LineProgress, NotebookProgress, show_in_program, show_progress
 from harness.cli.panel import tally_lines
-from harness.cli.progress_text import duration, time_left_text
-from harness.cli.tally import TimeLeft
+from harness.cli.tally import TimeLeft, duration, time_left_text
 from harness.metrics.metric import metric_name
 from harness.progress import CellOutcome, PlannedCell, PlannedFit
 from harness.storage.run_folder import Run
-
-Cli = Callable[..., tuple[int, str, str]]
+from tests.conftest import Cli
 
 EVAL = (
     "eval",
@@ -44,6 +41,12 @@ def ended(cell: PlannedCell, value: float | None = None, failure: str = "") -> C
     return CellOutcome(digest=cell.digest, metric=metric, value=value, items=10, failure=failure)
 
 
+def progress_of(cells: list[PlannedCell], **options: Any) -> LineProgress:
+    progress = LineProgress()
+    progress.plan("hf:small", cells, **options)
+    return progress
+
+
 def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines on stderr, with every time as 0.0 s."""
     return re.sub(r"\d+\.\d s\b", "0.0 s", capsys.readouterr().err).splitlines()
@@ -51,8 +54,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_a_task_gets_one_line_when_its_last_cell_ended(capsys: pytest.CaptureFixture[str]) -> None:
     cells = planned("xnli", "en", "de", "sw") + planned("pawsx", "en")
-    progress = LineProgress()
-    progress.plan("hf:small", cells)
+    progress = progress_of(cells)
     for cell, value in zip(cells, (0.5, 0.25, 0.75, 0.125), strict=True):
         progress.cell_started(cell.digest)
         progress.start(cell.task, 10, "items")
@@ -63,33 +65,36 @@ def test_a_task_gets_one_line_when_its_last_cell_ended(capsys: pytest.CaptureFix
         "xnli: 3 cells in 0.0 s, acc 50.0 (25.0 de to 75.0 sw)",
         "pawsx: 1 cell in 0.0 s, acc 12.5",
     ]
+    progress.plan("baseline:majority", planned("xnli", "en"))
+    assert printed(capsys) == ["baseline:majority: 1 cell"]
 
 
-def test_no_mean_over_cells_of_different_conditions(capsys: pytest.CaptureFixture[str]) -> None:
-    cells = [*planned("xnli", "en", condition="frozen"), *planned("xnli", "en", "de", condition="prompted")]
-    progress = LineProgress()
-    progress.plan("hf:small", cells)
-    for cell, value in zip(cells, (0.25, 0.5, 0.75), strict=True):
-        progress.cell_finished(ended(cell, value))
-    assert printed(capsys) == ["xnli: 3 cells in 0.0 s, acc 25.0 en to 75.0 de"]
-
-
-def test_seeds_are_averaged_within_a_language_first(capsys: pytest.CaptureFixture[str]) -> None:
-    cells = [
-        PlannedCell(digest=str(number), task="xnli", language=code)
-        for number, code in enumerate(("en", "en", "de"))
+@pytest.mark.parametrize(
+    ("cells", "values", "mean"),
+    [
+        # Seeds are averaged within a language first.
+        ("en en de", (0.2, 0.4, 0.9), "acc 60.0 (20.0 en to 90.0 de)"),
+        # There is no mean over cells of different conditions.
+        ("en/frozen en/prompted de/prompted", (0.25, 0.5, 0.75), "acc 25.0 en to 75.0 de"),
+    ],
+)
+def test_the_mean_of_a_task(
+    capsys: pytest.CaptureFixture[str], cells: str, values: tuple[float, ...], mean: str
+) -> None:
+    progress, parts = LineProgress(), [cell.partition("/") for cell in cells.split()]
+    plan = [
+        PlannedCell(digest=str(number), task="xnli", language=code, condition=condition)
+        for number, (code, _, condition) in enumerate(parts)
     ]
-    progress = LineProgress()
-    progress.plan("hf:small", cells)
-    for cell, value in zip(cells, (0.2, 0.4, 0.9), strict=True):
+    progress.plan("hf:small", plan)
+    for cell, value in zip(plan, values, strict=True):
         progress.cell_finished(ended(cell, value))
-    assert printed(capsys)[0].partition("acc ")[2] == "60.0 (20.0 en to 90.0 de)"
+    assert printed(capsys) == [f"xnli: 3 cells in 0.0 s, {mean}"]
 
 
 def test_a_failure_is_printed_at_once_and_its_reason_once_a_task(capsys: pytest.CaptureFixture[str]) -> None:
     cells = planned("xnli", "en", "de", "sw", "hi")
-    progress = LineProgress()
-    progress.plan("hf:small", cells)
+    progress = progress_of(cells)
     progress.cell_finished(ended(cells[0], failure="out of [memory]"))
     assert printed(capsys) == ["xnli:en failed: out of [memory]"]
     progress.cell_finished(ended(cells[1], failure="out of [memory]"))
@@ -106,17 +111,9 @@ def test_cells_of_an_earlier_attempt_count_for_the_mean_and_print_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cells = planned("xnli", "en", "de") + planned("pawsx", "en")
-    progress = LineProgress()
-    progress.plan("hf:small", cells, done=[ended(cells[0], 0.2), ended(cells[2], 0.5)])
+    progress = progress_of(cells, done=[ended(cells[0], 0.2), ended(cells[2], 0.5)])
     progress.cell_finished(ended(cells[1], 0.4))
     assert printed(capsys) == ["xnli: 2 cells in 0.0 s, acc 30.0 (20.0 en to 40.0 de)"]
-
-
-def test_a_baseline_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = LineProgress()
-    progress.plan("hf:small", planned("xnli", "en"))
-    progress.plan("baseline:majority", planned("xnli", "en"))
-    assert printed(capsys) == ["baseline:majority: 1 cell"]
 
 
 def test_long_work_prints_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,6 +160,8 @@ def test_work_outside_a_run_prints_a_line_when_it_is_done(capsys: pytest.Capture
         progress.finish()
         progress.announce("lm_eval:heart:en [is] no emoji")
         progress.mention("a detail")
+    with show_in_program() as progress:
+        progress.announce("shown by a notebook alone")
     assert printed(capsys) == [
         "deepl [en]->sw: 1,200 segments in 0.0 s",
         "sentences of a file: 7 sentences in 0.0 s",
@@ -251,12 +250,6 @@ def test_a_notebook_shows_one_text_that_changes() -> None:
         "xnli:de failed: no file",
         "2 of 2 cells done, 1 failed",
     ]
-
-
-def test_a_program_without_a_terminal_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with show_in_program() as progress:
-        progress.announce("Data of 2016.")
-    assert capsys.readouterr().err == ""
 
 
 def test_work_without_units_is_named_and_has_its_time(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,14 +11,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.cli.main import run_command
-
-Cli = Callable[..., tuple[int, str, str]]
+from tests.conftest import Cli
 
 GOLDEN = Path(__file__).with_name("golden") / "messages.txt"
 UPDATE = "HARNESS_UPDATE_GOLDEN"
@@ -31,137 +30,21 @@ MASKS = (
 KIND = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?=: |$)", re.MULTILINE)
 """The last line of a traceback: the type of the error, then what it says."""
 
-MODEL = "--model baseline:majority --data sample"
-XNLI = f"eval --tasks xnli:de {MODEL}"
 MOODS = "--tasks moods --tasks-from moods.yaml --model baseline:majority --data data"
 
-WRONG_USAGE = f"""
-evl
-tasks valdate
-{XNLI} --limt 3
-{XNLI} more
-report
-eval
-eval --tasks , {MODEL}
-eval --tasks
-eval --tasks xnly {MODEL}
-eval --tasks q* {MODEL}
-eval --tasks xnli:sx {MODEL}
-{XNLI} --train-languages zzz
-{XNLI} --select-on zzz
-tasks show xnly
-tasks list --language sx
-languages xx
-{XNLI} --tasks-from absent.yaml
-tasks validate absent.yaml
-eval --tasks xnli
-eval --tasks xnli --model majority
-eval --tasks xnli --model hf:
-eval --tasks xnli --model baselin:x
-eval --tasks xnli --model baseline:majorty
-models basline
-models baseline:majorty
-{XNLI} -o ngram=3
-{XNLI} -o ngrams=x
-{XNLI} -o ngrams=99
-{XNLI} -o ngrams
-{XNLI} -o =3
-{XNLI} --protocol zero_shot
-{XNLI} --method haed
-{XNLI} --recipe quik
-{XNLI} --seeds a,b
-{XNLI} --seeds 1.5
-{XNLI} --seeds -1
-{XNLI} --seeds ,
-{XNLI} --limit x
-{XNLI} --limit 0
-{XNLI} --train-limit -5
-eval --tasks xnli --model baseline:majority --data absent
-{XNLI} --data absent
-{XNLI} --config absent.yaml
-{XNLI} --json absent/x.json
-tasks schema --output absent/x.json
-report absent
-report .
-score absent
-""".strip().splitlines()
+
+def _commands(group: str) -> list[str]:
+    """Return the commands below a heading of the list."""
+    text = GOLDEN.with_name("error_commands.txt").read_text(encoding="utf-8")
+    return text.partition(f"[{group}]\n")[2].partition("\n\n")[0].strip().splitlines()
+
+
+WRONG_USAGE = _commands("wrong usage")
 """Found before anything is printed or written: status 2 and one line."""
-
-LATE = f"""
-{XNLI} --languages sw
-{XNLI} --languages Swahili
-eval --tasks xquad:sw {MODEL}
-{XNLI} --protocol frozen
-{XNLI} --protocol translate_train
-{XNLI} --protocol in_language
-{XNLI} --method embed
-plan --tasks xnli:de {MODEL} --json absent/x.json
-tasks list --json absent/x.json
-""".strip().splitlines()
+LATE = _commands("late")
 """Found after the plan or the table has been printed: status 2, and the message is the last line."""
-
-OTHERS = f"""
-eval {MOODS} --output run
-eval --resume run --limit 3
-eval --resume run --languages de
-eval --resume absent
-eval --resume changed-data
-eval --resume no-manifest
-{XNLI} --reuse absent
-{XNLI} --locked absent.lock
-{XNLI} --shard 3/2
-{XNLI} --shard two
-{XNLI} --num-processes 0
-{XNLI} --batch-tokens 0
-{XNLI} --shots -1
-{XNLI} --protocol prompted --prompt nothing
-{XNLI} --variants nothing
-{XNLI} --variants tt --translator nothing
-{XNLI} --gold absent.tsv
-{XNLI} --config config.yaml
-eval --tasks xnli:de --model hf:absent/model --data sample
-eval --tasks xnli:de --model vllm:http://127.0.0.1:9/v1 --data sample
-tasks validate faulty.yaml
-tasks validate no-yaml.yaml
-plan --tasks faulty --tasks-from faulty.yaml {MODEL}
-plan --tasks moods --tasks-from moods.yaml --tasks-from moods-again.yaml {MODEL}
-eval --tasks moods --tasks-from moods.yaml --model baseline:majority --data empty
-eval --tasks moods --tasks-from moods.yaml --model baseline:majority --data bad-label
-report run --format makdown
-report damaged
-score run --metrics acuracy
-score run --metrics f1
-score run --metrics evaluate:accuracy
-merge run run --output merged
-merge run other --output merged
-merge run
-compare run
-compare run absent
-compare run other --tasks nothing
-compare run other --metric nothing
-diagnose run --attributes lenght
-diagnose run --edges nothing
-board
-board --from-published nothing --output board.html
-board run absent --site board
-journal verify absent
-checklist generate nothing
-checklist lint absent
-treebank stats absent.conllu
-treebank stats bad.conllu
-submission export run exported
-submission score --predictions absent --gold absent
-gap run
-translate --tasks xnli:sw --variants tt --translator nothing --data sample
-translate --tasks xnli:sw --variants qq --translator reverse --data sample
-annotate report absent
-new tsk acme
-new task Acme-Task
-new language moods
-lock xnly
-""".strip().splitlines()
+OTHERS = _commands("others")
 """Resumed and merged runs, faulty files, reports, and the commands of plugins."""
-
 WITHOUT_PACKAGES = {"score run --metrics evaluate:accuracy --allow-code": "evaluate"}
 """Commands whose optional package is not installed: one that is imported in every run, also after other tests."""
 

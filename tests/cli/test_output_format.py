@@ -1,4 +1,4 @@
-"""The suffix of a file is its format, in every command."""
+"""The suffix of a file is its format, and a file that cannot be written is an error before the work."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness import Run, UsageError
+from harness.cli.main import run_command
 from harness.cli.output import check_output_file, choose_format
 from harness.storage.run_folder import run_folders
 from tests.conftest import Cli
@@ -109,3 +110,25 @@ def test_a_folder_of_runs_is_its_runs(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     assert run_folders([runs, runs / "a", tmp_path / "other"]) == [runs / "a", runs / "b", tmp_path / "other"]
     assert run_folders([runs / "empty"]) == [runs / "empty"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report RUN --format html --output FILE.html",
+        "report RUN --json FILE.json",
+        "export RUN --to csv --output FILE.csv",
+        "board RUN --output FILE.html",
+        "languages --json FILE.json",
+        "checklist lint --json FILE.json",
+        "tasks schema --output FILE.json",
+    ],
+)
+def test_a_folder_that_does_not_exist(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "missing"
+    status = run_command(command.replace("FILE", f"{missing}/file").split())
+    assert status == 2
+    assert f"mkdir -p {missing}" in capsys.readouterr().err
+    assert not missing.exists()

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import InstallPlugin
+
 from .terminal import Screen, Terminal
 
 pytestmark = pytest.mark.thorough
 
-InstallPlugin = Callable[..., Path]
 Open = Callable[..., Terminal]
 
 HEAD = """

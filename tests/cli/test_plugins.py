@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.registry.registry import Registry
-
-Cli = Callable[..., tuple[int, str, str]]
-InstallPlugin = Callable[..., Path]
+from tests.builders import SPEC_PLUGIN
+from tests.conftest import Cli, InstallPlugin
 
 EVAL = (
     *("eval", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample"),
@@ -54,20 +52,6 @@ def _rows(cli: Cli) -> dict[str, dict[str, str]]:
     return rows
 
 
-def test_working_plugins_are_listed(cli: Cli, install_plugin: InstallPlugin) -> None:
-    install_plugin("fine", "", version="2.3", distribution="a-fine-package")
-    status, out, err = cli("plugins")
-    assert (status, err) == (0, "")
-    assert "fine" in out
-    row = _rows(cli)["fine"]
-    assert (row["package"], row["version"], row["module"], row["state"]) == (
-        "a-fine-package",
-        "2.3",
-        "fine",
-        "ok",
-    )
-
-
 @pytest.mark.parametrize(
     ("source", "fault"),
     [
@@ -76,11 +60,11 @@ def test_working_plugins_are_listed(cli: Cli, install_plugin: InstallPlugin) -> 
         ("def broken(:", "SyntaxError: invalid syntax (faulty.py, line 1)"),
         (
             "from harness import hookimpl\n@hookimpl\ndef harness_register_metric(): return []\n",
-            "it implements the unknown hook 'harness_register_metric'; did you mean 'harness_register_metrics'?",
+            "it implements the unknown hook 'harness_register_metric'",
         ),
         (
             "from harness import hookimpl\n@hookimpl\ndef harness_cell_finished(cells): pass\n",
-            "its hook 'harness_cell_finished' takes 'cells', but is given 'cell': this harness",
+            "its hook 'harness_cell_finished' takes 'cells', but is given 'cell'",
         ),
     ],
     ids=["missing module", "raises", "syntax", "misspelt hook", "misspelt argument"],
@@ -104,97 +88,54 @@ def test_a_plugin_that_cannot_be_loaded_is_reported_and_the_others_work(
     assert "Traceback" not in out + err
 
 
-def test_an_unknown_name_is_reported_with_the_broken_plugin_that_may_have_it(
+def test_working_plugins_are_listed_and_names_that_a_broken_one_may_have_are_reported_with_it(
     cli: Cli, install_plugin: InstallPlugin
 ) -> None:
+    install_plugin("fine", "", version="2.3", distribution="a-fine-package")
+    assert cli("plugins")[0] == 0
+    row = _rows(cli)["fine"]
+    assert [row[name] for name in ("package", "version", "module", "state")] == [
+        "a-fine-package",
+        "2.3",
+        "fine",
+        "ok",
+    ]
     install_plugin("mine", "import not_installed_anywhere")
-    warning = (
-        "Warning: The plugin 'mine' (mine) cannot be used: ModuleNotFoundError: No module named "
-        "'not_installed_anywhere'. Repair it, or run with HARNESS_DISABLE_PLUGINS=mine.\n"
-    )
-    commands = (
-        "plan --tasks xnli --model mine:model",
-        "plan --tasks mine --model baseline:majority",
-        "models mine",
-        "tasks show mine",
-        "tasks validate mine",
-    )
-    for command in commands:
+    warning = "Warning: The plugin 'mine' (mine) cannot be used: ModuleNotFoundError"
+    for command, expected in {
+        "plan --tasks xnli --model mine:model": 2,
+        "tasks validate mine": 2,
+        "tasks list": 0,
+        "languages sw": 0,
+    }.items():
         status, _, err = cli(*command.split())
-        assert status == 2
-        assert err.startswith(f"{warning}Error: No "), command
-    for command in ("tasks list", "models", "languages sw"):
-        status, _, err = cli(*command.split())
-        assert (status, err) == (0, warning), command
+        lines = err.splitlines()
+        assert (status, lines[0].startswith(warning)) == (expected, True), command
+        assert [line.startswith("Error: No ") for line in lines[1:]] == [True] * (status == 2), command
+
+
+HOOKS = ("metrics", "readers", "methods", "kinds", "adapters", "task_specs")
 
 
 @pytest.mark.parametrize(
-    "hook",
+    ("hook", "body", "fault"),
     [
-        "harness_register_metrics",
-        "harness_register_readers",
-        "harness_register_methods",
-        "harness_register_kinds",
-        "harness_register_adapters",
-        "harness_register_task_specs",
+        *((hook, "raise KeyError('x')", "raised KeyError: 'x'") for hook in HOOKS),
+        ("metrics", "return 5", "raised TypeError: 'int' object is not iterable"),
+        *((hook, "return [5]", "which is no ") for hook in HOOKS),
+        ("readers", "return [dict]", "which is no reader"),
     ],
 )
-def test_a_hook_that_raises_is_reported_and_the_others_answer(
-    cli: Cli, install_plugin: InstallPlugin, hook: str
+def test_a_hook_that_raises_or_returns_a_wrong_thing_is_reported_and_the_others_answer(
+    cli: Cli, install_plugin: InstallPlugin, hook: str, body: str, fault: str
 ) -> None:
-    install_plugin(
-        "faulty", f"from harness import hookimpl\n@hookimpl\ndef {hook}():\n    raise KeyError('x')\n"
-    )
-    status, _, err = cli(*EVAL)
+    name = f"harness_register_{hook}"
+    install_plugin("faulty", f"from harness import hookimpl\n@hookimpl\ndef {name}():\n    {body}\n")
+    status, _, err = cli("plan", *EVAL[1:7])
     assert status == 0
-    assert err.startswith(
-        f"Warning: The plugin 'faulty' (faulty) cannot be used: {hook} raised KeyError: 'x'. Repair it, or run with"
-    )
-
-
-@pytest.mark.parametrize(
-    ("hook", "answer", "fault"),
-    [
-        (
-            "harness_register_metrics",
-            "5",
-            "harness_register_metrics raised TypeError: 'int' object is not iterable",
-        ),
-        ("harness_register_metrics", "[5]", "it returned 5 from harness_register_metrics, which is no "),
-        (
-            "harness_register_adapters",
-            "['a']",
-            "it returned 'a' from harness_register_adapters, which is no ",
-        ),
-        (
-            "harness_register_methods",
-            "[None]",
-            "it returned None from harness_register_methods, which is no ",
-        ),
-        (
-            "harness_register_kinds",
-            "[{}]",
-            "it returned {} from harness_register_kinds, which is no ",
-        ),
-        (
-            "harness_register_readers",
-            "[dict]",
-            "it returned <class 'dict'> from harness_register_readers, which is no reader",
-        ),
-        (
-            "harness_register_task_specs",
-            "['a']",
-            "it returned 'a' from harness_register_task_specs, which is no ",
-        ),
-    ],
-)
-def test_a_hook_that_returns_a_wrong_thing_is_reported(
-    cli: Cli, install_plugin: InstallPlugin, hook: str, answer: str, fault: str
-) -> None:
-    install_plugin("faulty", f"from harness import hookimpl\n@hookimpl\ndef {hook}(): return {answer}\n")
-    status, _, err = cli(*EVAL)
-    assert status == 0
-    assert err.startswith(f"Warning: The plugin 'faulty' (faulty) cannot be used: {fault}")
+    warning = err.splitlines()[0]
+    assert warning.startswith("Warning: The plugin 'faulty' (faulty) cannot be used: ")
+    assert name in warning and fault in warning
 
 
 def test_a_resolver_that_raises_is_reported(cli: Cli, install_plugin: InstallPlugin) -> None:
@@ -224,32 +165,20 @@ def test_two_plugins_of_one_name(cli: Cli, install_plugin: InstallPlugin) -> Non
 
 
 @pytest.mark.parametrize(
-    ("source", "command", "message"),
+    ("source", "message"),
     [
-        (
-            METRIC,
-            "plan",
-            "The metric 'accuracy' is registered by both plugin 'core' and plugin 'twin'.",
-        ),
-        (
-            ADAPTER,
-            "plan",
-            "The adapter 'baseline' is registered by both plugin 'baseline' and plugin 'twin'.",
-        ),
-        (
-            METHOD,
-            "plan",
-            "The method 'sequence_classification:head' is registered by both plugin 'core' and plug",
-        ),
+        (METRIC, "The metric 'accuracy' is registered by both plugin 'core' and plugin 'twin'."),
+        (ADAPTER, "The adapter 'baseline' is registered by both plugin 'baseline' and plugin 'twin'."),
+        (METHOD, "The method 'sequence_classification:head' is registered by both plugin 'core' and plug"),
     ],
     ids=["metric", "adapter", "method"],
 )
 def test_no_plugin_takes_a_name_of_the_harness(
-    cli: Cli, install_plugin: InstallPlugin, source: str, command: str, message: str
+    cli: Cli, install_plugin: InstallPlugin, source: str, message: str
 ) -> None:
-    expected = cli(command, *EVAL[1:7])
+    expected = cli("plan", *EVAL[1:7])
     install_plugin("twin", source)
-    status, out, err = cli(command, *EVAL[1:7])
+    status, out, err = cli("plan", *EVAL[1:7])
     assert (status, out) == expected[:2]
     assert message in err
     assert "is used. Uninstall the other, or run with HARNESS_DISABLE_PLUGINS=twin" in err
@@ -279,25 +208,24 @@ def test_a_double_name_is_no_trouble_for_those_who_do_not_use_it(
 
 
 def test_a_task_that_two_plugins_bring(cli: Cli, install_plugin: InstallPlugin) -> None:
-    plugin = (
-        "from importlib.resources import files\nfrom harness import hookimpl\n@hookimpl\n"
-        "def harness_register_task_specs(): return [files(__name__)]\n"
-    )
     spec = (
         "task: xnli\nkind: span_extraction\nversion: 1\ndescription: d\ncitation: c\nlicense: l\nmetrics: [f1]\n"
         "languages: {en: {test: {sample: a}}}\n"
     )
-    install_plugin("twin", {"twin/__init__.py": plugin, "twin/xnli.yaml": spec, "twin/faulty.yaml": "a: ["})
+    install_plugin(
+        "twin",
+        {"twin/__init__.py": SPEC_PLUGIN, "twin/specs/xnli.yaml": spec, "twin/specs/faulty.yaml": "a: ["},
+    )
     message = "Warning: The task 'xnli' is registered by both plugin 'task_specs' and plugin 'twin'. That of"
     letters = spec.replace("xnli", "letters")
-    install_plugin("third", {"third/__init__.py": plugin, "third/letters.yaml": letters})
+    install_plugin("third", {"third/__init__.py": SPEC_PLUGIN, "third/specs/letters.yaml": letters})
     for command in (("plan", *EVAL[1:7]), ("tasks", "list"), ("languages", "sw")):
         status, _, err = cli(*command)
         assert status == 0
         assert message in err
         assert "faulty.yaml has 1 fault" in err
     assert {"xnli", "letters"} <= _listed(cli)
-    install_plugin("fourth", {"fourth/__init__.py": plugin, "fourth/letters.yaml": letters})
+    install_plugin("fourth", {"fourth/__init__.py": SPEC_PLUGIN, "fourth/specs/letters.yaml": letters})
     double = "The task 'letters' is registered by both plugin 'fourth' and plugin 'third'."
     status, _, err = cli("plan", "--tasks", "letters", *EVAL[3:7])
     assert status == 2
@@ -378,36 +306,22 @@ def test_a_command_works_without_a_broken_option(
     assert status == 0 and "Warning" in err
 
 
-def test_a_plugin_brings_a_command(cli: Cli, install_plugin: InstallPlugin) -> None:
+def test_a_plugin_brings_a_command_unless_it_is_broken_or_double(
+    cli: Cli, install_plugin: InstallPlugin
+) -> None:
     install_plugin("greeter", APP, entry_points=GROUP.format("greet = greeter:app"))
     assert cli("greet", "you") == (0, "Hello you\n", "")
     assert "greet         Comes with the plugin package greeter." in cli("--help")[1]
     status, _, err = cli("greet")
-    assert (status, err) == (
-        2,
-        "Error: Missing argument 'name'. Run 'harness greet --help' to see its options.\n",
-    )
+    assert (status, "Missing argument 'name'" in err) == (2, True)
     assert "Did you mean 'greet'" in cli("gret")[2]
-
-
-def test_a_command_that_cannot_be_loaded_is_reported(cli: Cli, install_plugin: InstallPlugin) -> None:
-    install_plugin(
-        "greeter", "import not_installed_anywhere", entry_points=GROUP.format("greet = greeter:app")
-    )
-    assert cli("--help")[0] == 0
-    assert cli("greet", "you") == (
-        2,
-        "",
-        "Error: The command 'greet' of the package 'greeter' cannot be loaded: ModuleNotFoundError: No module named "
-        "'not_installed_anywhere'. Repair or uninstall it.\n",
-    )
-
-
-def test_a_command_of_two_packages_is_reported(cli: Cli, install_plugin: InstallPlugin) -> None:
-    install_plugin("greeter", APP, entry_points=GROUP.format("greet = greeter:app"))
     install_plugin("waver", APP, entry_points=GROUP.format("greet = waver:app"))
     status, _, err = cli("greet", "you")
-    assert (status, err) == (
+    assert (status, "'greet' comes with both 'greeter' and 'waver'" in err) == (2, True)
+    install_plugin("leaver", "import not_installed_anywhere", entry_points=GROUP.format("leave = leaver:app"))
+    assert cli("--help")[0] == 0
+    status, _, err = cli("leave")
+    assert (status, "'leave' of the package 'leaver' cannot be loaded: ModuleNotFoundError" in err) == (
         2,
-        "Error: The command 'greet' comes with both 'greeter' and 'waver'. Uninstall one of them.\n",
+        True,
     )

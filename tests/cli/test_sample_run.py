@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.storage.run_folder import Run
-
-Cli = Callable[..., tuple[int, str, str]]
+from tests.conftest import Cli
 
 
 def _contents(run: Run) -> dict[Path, bytes]:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import struct
-import subprocess
-import sys
-import termios
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,12 +11,13 @@ import pytest
 
 from harness.languages.table import known_languages
 from harness.planning.run_config import RunConfig, data_options
-from harness.running.manifest import published_documents
+from harness.running.manifest import published_documents, suite_summaries, task_summaries
 from harness.running.session import open_session, prepare
-from harness.running.summaries import suite_summaries, task_summaries
-from harness.scores.suites import aggregate_suites
+from harness.scores.aggregation import aggregate_suites
 from harness.storage.results import TaskSummary
 from tests.builders import make_shown_cell, scored, write_run
+
+from .terminal import Terminal
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 LINES, COLUMNS = 45, 80
@@ -77,49 +72,23 @@ def _cells(specs: Mapping[str, TaskSummary], level: float) -> Iterator[dict[str,
             metrics = dict.fromkeys(spec.headline, score)
             yield make_shown_cell(task, code, metrics, n=1000, seconds=12.0, **fields)
         missing = {"status": "skipped", "n": 0, "metrics": {}}
-        way = "Put it there, or run with --data hub (x, y, test)."
-        yield {
-            "task": task,
-            "language": first,
-            "reason": f"No data of {task!r}: looked for x in y. {way}",
-            **missing,
-        }
-        way = f"Put it there, or give the folder that has it with --data ('harness tasks show {task}' has the paths)."
-        yield {
-            "task": task,
-            "language": last,
-            "reason": f"No data of {task!r}: looked for x in y. {way}",
-            **missing,
-        }
+        for code, way in (
+            (first, "run with --data hub (x, y, test)."),
+            (last, f"give the folder that has it with --data ('harness tasks show {task}' has the paths)."),
+        ):
+            reason = f"No data of {task!r}: looked for x in y. Put it there, or {way}"
+            yield {"task": task, "language": code, "reason": reason, **missing}
 
 
 def _in_terminal(width: int, *arguments: object, colour: bool) -> list[str]:
     """Return the lines that the command prints in a terminal of this width."""
-    terminal, inside = os.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    known = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {"COLUMNS", "TERMINAL_WIDTH", "NO_COLOR"}
-    }
-    settings = {"TERM": "xterm-256color", **({} if colour else {"NO_COLOR": "1"})}
-    command = [sys.executable, "-m", "harness", *map(str, arguments)]
-    with subprocess.Popen(
-        command, stdin=inside, stdout=inside, stderr=inside, env={**known, **settings}
-    ) as started:
-        os.close(inside)
-        parts = []
-        while True:
-            try:
-                part = os.read(terminal, 1 << 16)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            parts.append(part)
-        assert started.wait() == 0
-    os.close(terminal)
-    return b"".join(parts).decode().splitlines()
+    settings = {} if colour else {"NO_COLOR": "1"}
+    terminal = Terminal("-m", "harness", *arguments, columns=width, environment=settings)
+    try:
+        assert terminal.wait() == 0
+        return terminal.output.splitlines()
+    finally:
+        terminal.close()
 
 
 def test_a_suite_fits_one_screen(suite_run: Path) -> None:
@@ -141,10 +110,6 @@ def test_shades_have_colours_in_a_terminal_only(suite_run: Path) -> None:
     shaded = [line for line in lines if "·" in ESCAPES.sub("", line) and "chance or 0" not in line]
     assert shaded
     assert all("\x1b[38;5;" in line for line in shaded)
-
-
-@pytest.mark.thorough
-def test_details_have_a_colour_per_score(suite_run: Path) -> None:
-    lines = _in_terminal(200, "report", suite_run, colour=True)
-    [german] = [line for line in lines if ESCAPES.sub("", line).startswith("   de ")][:1]
-    assert len(re.findall(r"\x1b\[[0-9;]*38;5;\d+m", german)) >= 5
+    details = _in_terminal(200, "report", suite_run, colour=True)
+    [german] = [line for line in details if ESCAPES.sub("", line).startswith("   de ")][:1]
+    assert len(re.findall(r"\x1b\[[0-9;]*38;5;\d+m", german)) >= 5, "a colour per score"

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.comparison import LanguageComparison, TaskComparison
+from harness.analysis.significance import Difference
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 from tests.builders import write_item_run
 
 MakeRun = Callable[..., Run]
+Cells = list[tuple[str, str, list[ItemRecord], dict[str, Any]]]
+"""Task, language, records and further keys of cells."""
 
 LABELS = {"kind": "sequence_classification", "metrics": ["accuracy"], "headline": ["accuracy"]}
 SPANS = {"kind": "span_extraction", "metrics": ["f1", "exact_match"], "headline": ["f1"]}
@@ -35,6 +39,21 @@ def labelled(predictions: str, references: str, **given: Any) -> list[ItemRecord
     """Return one record per letter."""
     pairs = zip(predictions, references, strict=True)
     return [item(str(number), *pair, **given) for number, pair in enumerate(pairs)]
+
+
+def difference_of(task: TaskComparison | LanguageComparison, number: int = 1) -> Difference:
+    """Return the difference of a system from the first one, in the first metric."""
+    difference = task.scores[0].differences[number]
+    assert difference is not None
+    return difference
+
+
+def write_runs(make_run: MakeRun, gold: str, *codes: str, **answers: str) -> list[Run]:
+    """Write a run of XNLI per system, whose answers are letters, the same in some languages."""
+    return [
+        make_run(name, [("xnli", code, labelled(text, gold), {}) for code in codes or ("de",)])
+        for name, text in answers.items()
+    ]
 
 
 @pytest.fixture

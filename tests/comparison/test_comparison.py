@@ -15,14 +15,14 @@ from rich.console import Console
 from scipy import stats
 
 from harness.analysis.comparison import Comparison, compare
-from harness.errors import HarnessError
+from harness.errors import DataError, HarnessError, UnknownNameError, UsageError
 from harness.registry.registry import Registry
 from harness.reporting.comparison.comparison import comparison_blocks, comparison_rows
 from harness.reporting.render.console import render_blocks
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run
 
-from .conftest import LABELS, SPANS, TAGS, item, labelled
+from .conftest import LABELS, SPANS, TAGS, Cells, difference_of, item, labelled, write_runs
 
 MakeRun = Callable[..., Run]
 GOLD = "aabbcc"
@@ -40,36 +40,26 @@ def test_scores_agreement_and_items_are_those_counted_by_hand(make_run: MakeRun,
     second = make_run("second", [("xnli", "de", labelled("abbcca", GOLD), {"dropped_shots": 2})])
     [task] = compare([first, second], registry.metrics).tasks
     [language] = task.languages
-    [scores] = task.scores
     assert task.systems == ("first", "second")
-    assert scores.values == pytest.approx((4 / 6, 3 / 6))
+    assert task.scores[0].values == pytest.approx((4 / 6, 3 / 6))
     assert task.agreement.same == ((1.0, 3 / 6), (3 / 6, 1.0))
     assert task.agreement.right == ((4 / 6, 2 / 6), (2 / 6, 3 / 6))
     assert (language.all_right, language.none_right) == (("0", "2"), ("5",))
-    assert [(cost.tokens, cost.dropped_shots, cost.seconds) for cost in task.costs] == [
-        (7, 0, 1.5),
-        (None, 2, 0.0),
-    ]
+    costs = [(cost.tokens, cost.dropped_shots, cost.seconds) for cost in task.costs]
+    assert costs == [(7, 0, 1.5), (None, 2, 0.0)]
     [note] = task.notes
-    assert note.startswith("acc: ")
-    assert "first" in note
-    assert "0.250 for second" in note
+    assert note.startswith("acc: ") and "first" in note and "0.250 for second" in note
 
 
 def test_the_interval_of_independent_items_is_that_of_the_paired_t_test(
     make_run: MakeRun, registry: Registry
 ) -> None:
     random = np.random.default_rng(5)
-    gold = "".join(random.choice(list("abc"), 60))
-    answers = ["".join(random.choice(list("abc"), 60)) for _ in range(2)]
-    runs = [
-        make_run(name, [("xnli", "de", labelled(text, gold), {})])
-        for name, text in zip("xy", answers, strict=True)
-    ]
+    gold, *answers = ("".join(random.choice(list("abc"), 60)) for _ in range(3))
+    runs = write_runs(make_run, gold, x=answers[0], y=answers[1])
     [task] = compare(runs, registry.metrics).tasks
-    difference = task.scores[0].differences[1]
     assert task.scores[0].differences[0] is None
-    assert difference is not None
+    difference = difference_of(task)
     right = [np.array([one == two for one, two in zip(text, gold, strict=True)], float) for text in answers]
     expected = stats.ttest_rel(right[0], right[1]).confidence_interval(0.95)
     assert (difference.low, difference.high) == pytest.approx((expected.low, expected.high))
@@ -83,17 +73,12 @@ def test_translations_of_an_item_are_one_draw_where_the_task_is_parallel(
     reaches = []
     for parallel in (False, True):
         specs = {"xnli": {**LABELS, "parallel": parallel}}
-        runs = [
-            make_run(
-                f"{name}-{parallel}",
-                [("xnli", code, labelled(text, GOLD), {}) for code in ("de", "sw")],
-                specs=specs,
-            )
-            for name, text in (("x", "aabbcc"), ("y", "abbacc"))
-        ]
+        runs = []
+        for name, text in (("x", "aabbcc"), ("y", "abbacc")):
+            cells: Cells = [("xnli", code, labelled(text, GOLD), {}) for code in ("de", "sw")]
+            runs.append(make_run(f"{name}-{parallel}", cells, specs=specs))
         [task] = compare(runs, registry.metrics).tasks
-        difference = task.scores[0].differences[1]
-        assert difference is not None
+        difference = difference_of(task)
         assert difference.low is not None
         reaches.append(difference.value - difference.low)
     # The second language repeats the first one: as independent items they would halve the variance.
@@ -104,11 +89,9 @@ def test_translations_of_an_item_are_one_draw_where_the_task_is_parallel(
 
 
 def test_a_task_is_the_unweighted_mean_over_languages(make_run: MakeRun, registry: Registry) -> None:
+    single: Cells = [("xnli", "sw", labelled("a", "a"), {})]
     runs = [
-        make_run(
-            name,
-            [("xnli", "de", labelled(text, GOLD), {}), ("xnli", "sw", labelled("a", "a"), {})],
-        )
+        make_run(name, [("xnli", "de", labelled(text, GOLD), {}), *single])
         for name, text in (("x", "aabbcc"), ("y", "bbbccc"))
     ]
     [task] = compare(runs, registry.metrics).tasks
@@ -158,15 +141,12 @@ def test_set_level_metrics_are_swapped_and_resampled_and_whole_answers_are_right
     make_run: MakeRun, registry: Registry
 ) -> None:
     gold = [["DET", "NOUN"], ["VERB"]]
-    first = [item(str(number), tags, tags) for number, tags in enumerate(gold)]
-    second = [item("0", ["DET", "VERB"], gold[0]), item("1", ["VERB"], gold[1])]
-    runs = [
-        make_run(name, [("udpos", "de", records, {})], specs={"udpos": TAGS})
-        for name, records in (("x", first), ("y", second))
-    ]
+    runs = []
+    for name, answers in (("x", gold), ("y", [["DET", "VERB"], ["VERB"]])):
+        records = [item(str(n), *pair) for n, pair in enumerate(zip(answers, gold, strict=True))]
+        runs.append(make_run(name, [("udpos", "de", records, {})], specs={"udpos": TAGS}))
     [task] = compare(runs, registry.metrics).tasks
-    difference = task.scores[0].differences[1]
-    assert difference is not None
+    difference = difference_of(task)
     # Swapping the one sentence that differs turns the sign of the difference: no swap is less extreme.
     assert (difference.p, difference.method) == (1.0, "paired bootstrap")
     assert (difference.won, difference.mcnemar) == (None, None)
@@ -177,28 +157,17 @@ def test_set_level_metrics_are_swapped_and_resampled_and_whole_answers_are_right
 
 
 def test_texts_and_rankings_are_compared_by_their_answer(make_run: MakeRun, registry: Registry) -> None:
-    spans = [
-        make_run(
-            f"s{start}",
-            [("xquad", "de", [item("0", {"text": "der Hund", "start": start}, ["der Hund"])], {})],
-            specs={"xquad": SPANS},
-        )
-        for start in (3, -1)
-    ]
-    [task] = compare(spans, registry.metrics).tasks
-    assert task.agreement.same[0] == (1.0, 1.0)
     ranked = {"kind": "ranked_retrieval", "metrics": ["map_at_20"], "headline": ["map_at_20"]}
-    runs = [
-        make_run(
-            f"r{rest}",
-            [("lareqa", "de", [item("0", {"candidates": ["p", rest]}, ["p"])], {"pool": {"digest": rest}})],
-            specs={"lareqa": ranked},
-        )
-        for rest in "qr"
-    ]
-    [task] = compare(runs, registry.metrics).tasks
-    assert task.agreement.same[0] == (1.0, 1.0)
-    assert task.notes == ("The candidates that were searched are not the same.",)
+    spans, rankings = [], []
+    for number, rest in enumerate("qr"):
+        span = item("0", {"text": "der Hund", "start": number}, ["der Hund"])
+        spans.append(make_run(f"s{rest}", [("xquad", "de", [span], {})], specs={"xquad": SPANS}))
+        ranking, pool = item("0", {"candidates": ["p", rest]}, ["p"]), {"pool": {"digest": rest}}
+        rankings.append(make_run(f"r{rest}", [("lareqa", "de", [ranking], pool)], specs={"lareqa": ranked}))
+    for runs, notes in ((spans, 0), (rankings, 1)):
+        [task] = compare(runs, registry.metrics).tasks
+        assert task.agreement.same[0] == (1.0, 1.0)
+        assert len(task.notes) == notes, "the candidates that were searched are not the same"
 
 
 def test_systems_are_named_by_what_distinguishes_them(make_run: MakeRun, registry: Registry) -> None:
@@ -223,12 +192,9 @@ def test_systems_are_named_by_what_distinguishes_them(make_run: MakeRun, registr
 
 
 def _protocols(make_run: MakeRun, *held: Sequence[str], model: str | None = None) -> list[Run]:
+    records = labelled("aabbcc", GOLD)
     return [
-        make_run(
-            f"run{number}",
-            [("xnli", "de", labelled("aabbcc", GOLD), {"protocol": name}) for name in own],
-            model=model,
-        )
+        make_run(f"run{number}", [("xnli", "de", records, {"protocol": name}) for name in own], model=model)
         for number, own in enumerate(held)
     ]
 
@@ -236,30 +202,23 @@ def _protocols(make_run: MakeRun, *held: Sequence[str], model: str | None = None
 @pytest.mark.parametrize(
     ("held", "expected"),
     [
-        ([["frozen"], ["frozen"]], [("xnli", 2)]),
+        ("frozen; frozen", ["xnli"]),
         (
-            [["zero_shot_transfer", "frozen"], ["zero_shot_transfer", "frozen"]],
-            [
-                ("xnli (zero_shot_transfer)", 2),
-                ("xnli (frozen)", 2),
-                ("xnli (zero_shot_transfer and frozen)", 2),
-                ("xnli (zero_shot_transfer and frozen)", 2),
-            ],
+            "zero_shot_transfer frozen; zero_shot_transfer frozen",
+            ["xnli (zero_shot_transfer)", "xnli (frozen)", *["xnli (zero_shot_transfer and frozen)"] * 2],
         ),
-        (
-            [["in_language", "frozen"], ["frozen"]],
-            [("xnli (frozen)", 2), ("xnli (in_language and frozen)", 2)],
-        ),
-        ([["prompted", "frozen"]], [("xnli", 2)]),
+        ("in_language frozen; frozen", ["xnli (frozen)", "xnli (in_language and frozen)"]),
+        ("prompted frozen", ["xnli"]),
         # Nothing is alike, so that the two runs are compared all the same.
-        ([["prompted"], ["frozen"]], [("xnli", 2)]),
+        ("prompted; frozen", ["xnli"]),
     ],
 )
 def test_like_is_compared_with_like(
-    make_run: MakeRun, registry: Registry, held: list[list[str]], expected: list[tuple[str, int]]
+    make_run: MakeRun, registry: Registry, held: str, expected: list[str]
 ) -> None:
-    tasks = compare(_protocols(make_run, *held), registry.metrics).tasks
-    assert [(task.title, len(task.systems)) for task in tasks] == expected
+    runs = _protocols(make_run, *(names.split() for names in held.split("; ")))
+    tasks = compare(runs, registry.metrics).tasks
+    assert [(task.title, len(task.systems)) for task in tasks] == [(title, 2) for title in expected]
 
 
 def test_two_runs_of_a_model_that_differ_in_protocol_are_a_pair(
@@ -272,12 +231,9 @@ def test_two_runs_of_a_model_that_differ_in_protocol_are_a_pair(
 
 def test_conditions_of_the_items_are_compared_apart(make_run: MakeRun, registry: Registry) -> None:
     variants = [("xnli", "de", labelled("aabbcc", GOLD), {"view": {"variant": name}}) for name in ("o", "t")]
-    runs = [make_run(name, variants) for name in "xy"]
-    compared = compare(runs, registry.metrics).tasks
-    assert [(task.title, len(task.systems)) for task in compared] == [
-        ("xnli (variant=o)", 2),
-        ("xnli (variant=t)", 2),
-    ]
+    compared = compare([make_run(name, variants) for name in "xy"], registry.metrics).tasks
+    shown = [(task.title, len(task.systems)) for task in compared]
+    assert shown == [("xnli (variant=o)", 2), ("xnli (variant=t)", 2)]
 
 
 def test_what_cannot_be_compared_is_reported(make_run: MakeRun, registry: Registry) -> None:
@@ -299,69 +255,51 @@ def test_what_cannot_be_compared_is_reported(make_run: MakeRun, registry: Regist
     assert compared.notes == ("pawsx: only y finished it.",)
 
 
-def _error(runs: list[Run], registry: Registry, **given: Any) -> str:
-    with pytest.raises(HarnessError) as caught:
+def _error(runs: list[Run], registry: Registry, error: type[HarnessError], **given: Any) -> str:
+    with pytest.raises(error) as caught:
         compare(runs, registry.metrics, **given)
-    return f"{type(caught.value).__name__}: {caught.value}"
+    return str(caught.value)
 
 
-def test_bad_input_ends_in_one_sentence(make_run: MakeRun, registry: Registry) -> None:
-    first = make_run("x", [("xnli", "de", labelled("aabbcc", GOLD), {})])
+def test_runs_that_cannot_be_compared_are_rejected(make_run: MakeRun, registry: Registry) -> None:
+    [first] = write_runs(make_run, GOLD, x="aabbcc")
     second = make_run("y", [("pawsx", "de", labelled("aabbcc", GOLD), {})], specs={"pawsx": LABELS})
     other = make_run("z", [("xnli", "de", [item("9", "a", "a")], {})])
     kinds = make_run("k", [("xnli", "de", [item("0", ["X"], ["X"])], {})], specs={"xnli": TAGS})
     twice = make_run("t", [("xnli", "de", labelled("a", "a"), {})] * 2)
-    assert _error([first, second], registry) == (
-        f"UsageError: No task was finished by two systems: '{first.path}' has xnli; '{second.path}' has pawsx."
-    )
-    assert _error([first], registry).endswith(
-        f"No task was finished by two systems: '{first.path}' has xnli."
-    )
-    message = _error([first, other], registry)
-    assert message.startswith("DataError: Nothing can be compared. xnli: ")
+    message = _error([first, second], registry, UsageError)
+    assert f"'{first.path}' has xnli; '{second.path}' has pawsx" in message
+    assert f"'{first.path}' has xnli" in _error([first], registry, UsageError)
+    message = _error([first, other], registry, DataError)
     assert re.findall(r"items that (\w) does[^.]*: (\d)\.", message) == [("x", "1"), ("z", "6")]
-    assert "different tasks under the name 'xnli': sequence_classification and token" in _error(
-        [first, kinds], registry
-    )
-    message = _error([first, twice], registry)
-    assert message.startswith(f"DataError: The run '{twice.path}' ")
-    assert "'xnli' in 'de'" in message
-    assert _error([first, first], registry).startswith(f"UsageError: The run '{first.path}' is named twice")
-    assert "No metric named 'acuracy'. Did you mean 'accuracy'" in _error(
-        [first, other], registry, metric="acuracy"
-    )
-    assert _error([first, other], registry, metric="f1") == (
-        "DataError: Nothing can be compared. xnli: the metric 'f1' does not score it."
-    )
-    assert "No finished task of these runs named 'xnil'" in _error([first, other], registry, tasks=["xnil"])
-    assert "No finished language of these runs named 'ed'" in _error(
-        [first, other], registry, languages=["ed"]
-    )
-
-
-def test_a_metric_that_cannot_score_a_system_names_it(make_run: MakeRun, registry: Registry) -> None:
-    runs = [make_run(name, [("xnli", "de", labelled("a", "a"), {})]) for name in "xy"]
-    message = _error(runs, registry, metric="accuracy_byte")
-    assert _error(runs, registry, metric="evaluate:x").startswith(
-        "UsageError: The metric 'evaluate:x' is a program, which runs only with --allow-code."
-    )
-    assert message.startswith(
-        "HarnessError: x in 'de': The metric 'accuracy_byte' cannot score these predictions: "
-    )
+    message = _error([first, kinds], registry, HarnessError)
+    assert "'xnli': sequence_classification and token" in message
+    message = _error([first, twice], registry, DataError)
+    assert f"'{twice.path}'" in message and "'xnli' in 'de'" in message
+    assert f"'{first.path}' is named twice" in _error([first, first], registry, UsageError)
+    for options, error, named in (
+        ({"metric": "acuracy"}, UnknownNameError, "'accuracy'"),
+        ({"metric": "f1"}, DataError, "'f1'"),
+        ({"metric": "evaluate:x"}, UsageError, "--allow-code"),
+        ({"tasks": ["xnil"]}, UnknownNameError, "'xnil'"),
+        ({"languages": ["ed"]}, UnknownNameError, "'ed'"),
+    ):
+        assert named in _error([first, other], registry, error, **options)
+    message = _error(write_runs(make_run, "a", v="a", w="a"), registry, HarnessError, metric="accuracy_byte")
+    assert "v in 'de'" in message and "'accuracy_byte'" in message
 
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_tables_stay_within_the_terminal(make_run: MakeRun, registry: Registry, width: int) -> None:
+    texts = ["aabbcc", "aabbca", "bbbbcc", "cccccc", "aaaaaa", "abcabc", "bcabca"]
+    cost = {"tokens": 1_234_567, "seconds": 12_345.6}
     runs = [
         make_run(
             f"run{number}",
-            [
-                ("xnli", code, labelled(text, GOLD), {"tokens": 1_234_567, "seconds": 12_345.6})
-                for code in ("de", "sw")
-            ],
+            [("xnli", code, labelled(text, GOLD), cost) for code in ("de", "sw")],
             model=f"[red]{number}",
         )
-        for number, text in enumerate(["aabbcc", "aabbca", "bbbbcc", "cccccc", "aaaaaa", "abcabc", "bcabca"])
+        for number, text in enumerate(texts)
     ]
     lines = _shown(compare(runs, registry.metrics), width)
     assert max(map(len, lines)) <= width
@@ -375,26 +313,21 @@ def test_tables_stay_within_the_terminal(make_run: MakeRun, registry: Registry, 
 def test_the_command_writes_rows_and_items(
     make_run: MakeRun, cli: Callable[..., tuple[int, str, str]]
 ) -> None:
-    runs = [
-        make_run(name, [("xnli", "de", labelled(text, GOLD), {})], data="sample")
+    paths = [
+        make_run(name, [("xnli", "de", labelled(text, GOLD), {})], data="sample").path
         for name, text in (("x", "aabbcc"), ("y", "aabbca"))
     ]
-    paths = [run.path for run in runs]
     status, out, err = cli("compare", *paths, "--json", "rows.json", "--items", "items.json")
     assert (status, err) == (0, "")
     assert "SAMPLE DATA" in out
     rows = json.loads(Path("rows.json").read_text(encoding="utf-8"))
-    assert [(row["language"], row["system"]) for row in rows] == [
-        (None, "x"),
-        (None, "y"),
-        ("de", "x"),
-        ("de", "y"),
-    ]
+    shown = [(row["language"], row["system"]) for row in rows]
+    assert shown == [(None, "x"), (None, "y"), ("de", "x"), ("de", "y")]
     assert rows[1]["same"] == {"x": 5 / 6, "y": 1.0}
     [items] = json.loads(Path("items.json").read_text(encoding="utf-8"))
     assert (items["all_right"], items["none_right"]) == (["0", "1", "2", "3", "4"], [])
     assert items["systems"] == ["x", "y"]
     status, out, err = cli("compare", paths[0], "nowhere")
     assert (status, out) == (2, "")
-    assert err == "Error: The run folder 'nowhere' does not exist. Look below 'runs'.\n"
+    assert "'nowhere'" in err
     assert cli("compare", *paths, "--json", "no/where.json")[0] == 2

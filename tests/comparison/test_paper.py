@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -24,7 +25,7 @@ from harness.reporting.overview.figures import forest_figure
 from harness.statistics import holm
 from harness.storage.run_folder import Run
 
-from .conftest import LABELS, labelled
+from .conftest import LABELS, Cells, difference_of, labelled, write_runs
 
 MakeRun = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
@@ -36,10 +37,8 @@ ANSWERS = {"de": GOLD[:30] + WRONG[30:], "sw": WRONG[:5] + GOLD[5:], "tr": GOLD}
 @pytest.fixture
 def runs(make_run: MakeRun) -> list[Run]:
     """A run with all right, and one that is wrong on 30 items, 5 items and no item."""
-    return [
-        make_run("x_1", [("xnli", code, labelled(GOLD, GOLD), {}) for code in ANSWERS]),
-        make_run("y", [("xnli", code, labelled(text, GOLD), {}) for code, text in ANSWERS.items()]),
-    ]
+    cells: Cells = [("xnli", code, labelled(text, GOLD), {}) for code, text in ANSWERS.items()]
+    return [*write_runs(make_run, GOLD, *ANSWERS, x_1=GOLD), make_run("y", cells)]
 
 
 def _tables(compared: Comparison, registry: Registry) -> list[Table]:
@@ -54,15 +53,12 @@ def test_the_rows_are_those_of_the_comparison(runs: list[Run], registry: Registr
     ]
     values = {row["language"]: float(row["value"]) for row in rows if row["system"] == "y"}
     assert values == pytest.approx({"de": 0.5, "sw": 55 / 60, "tr": 1.0, "": fmean((0.5, 55 / 60, 1.0))})
-    languages = [part.scores[0].differences[1] for part in compared.tasks[0].languages]
-    adjusted = holm([own.p for own in languages if own is not None and own.p is not None])
+    adjusted = holm([difference_of(part).p or 0.0 for part in compared.tasks[0].languages])
     shown = [row for row in rows if row["system"] == "y"]
     assert [float(row["p_holm"]) for row in shown[:3]] == pytest.approx(list(adjusted))
-    mean = compared.tasks[0].scores[0].differences[1]
-    assert mean is not None
-    assert [float(shown[3][name]) for name in ("difference", "ci_low", "ci_high", "p")] == pytest.approx(
-        [mean.value, mean.low, mean.high, mean.p]
-    )
+    mean = difference_of(compared.tasks[0])
+    printed = [float(shown[3][name]) for name in ("difference", "ci_low", "ci_high", "p")]
+    assert printed == pytest.approx([mean.value, mean.low, mean.high, mean.p])
     assert [row["significant"] for row in shown] == ["True", "False", "False", "True"]
 
 
@@ -79,14 +75,10 @@ def test_the_best_is_bold_and_a_difference_is_marked(runs: list[Run], registry: 
 def test_one_pair_on_several_tasks_is_one_table(make_run: MakeRun, registry: Registry) -> None:
     tasks = ("xnli", "pawsx", "sib200")
     specs = dict.fromkeys(tasks, LABELS)
-    runs = [
-        make_run(
-            name,
-            [(task, code, labelled(text, GOLD), {}) for task in tasks for code in ("de", "sw")],
-            specs=specs,
-        )
-        for name, text in (("x", GOLD), ("y", WRONG[:40] + GOLD[40:]))
-    ]
+    runs = []
+    for name, text in (("x", GOLD), ("y", WRONG[:40] + GOLD[40:])):
+        cells: Cells = [(task, code, labelled(text, GOLD), {}) for task in tasks for code in ("de", "sw")]
+        runs.append(make_run(name, cells, specs=specs))
     compared = compare(runs, registry.metrics)
     [table] = _tables(compared, registry)
     assert table.heads[:2] == ("x", "y")
@@ -100,36 +92,22 @@ def test_one_pair_on_several_tasks_is_one_table(make_run: MakeRun, registry: Reg
 
 
 def test_three_systems_keep_a_table_per_task(make_run: MakeRun, registry: Registry) -> None:
-    runs = [
-        make_run(
-            name,
-            [(task, "de", labelled(GOLD, GOLD), {}) for task in ("xnli", "pawsx")],
-            specs=dict.fromkeys(("xnli", "pawsx"), LABELS),
-        )
-        for name in ("x", "y", "z")
-    ]
+    cells: Cells = [(task, "de", labelled(GOLD, GOLD), {}) for task in ("xnli", "pawsx")]
+    runs = [make_run(name, cells, specs={"xnli": LABELS, "pawsx": LABELS}) for name in "xyz"]
     assert len(_tables(compare(runs, registry.metrics), registry)) == 6
 
 
 def test_of_a_metric_that_falls_the_lowest_is_the_best(runs: list[Run], registry: Registry) -> None:
-    class Falling:
-        def __contains__(self, name: str) -> bool:
-            return True
-
-        def get(self, name: str) -> Any:
-            return type("Falling", (), {"higher_is_better": False})
-
-    found: Any = Falling()
-    best = [row["system"] for row in paper_rows(compare(runs, registry.metrics), found) if row["best"]]
+    falling: Any = MagicMock()
+    falling.__contains__.return_value = True
+    falling.get.return_value.higher_is_better = False
+    best = [row["system"] for row in paper_rows(compare(runs, registry.metrics), falling) if row["best"]]
     assert best == ["y", "y", "x_1", "y", "y"]
 
 
 def test_many_languages_are_rows(make_run: MakeRun, registry: Registry) -> None:
     codes = [f"q{letter}" for letter in "abcdefghijklmnopq"]
-    runs = [
-        make_run(name, [("xnli", code, labelled(text, GOLD), {}) for code in codes])
-        for name, text in (("x", GOLD), ("y", WRONG))
-    ]
+    runs = write_runs(make_run, GOLD, *codes, x=GOLD, y=WRONG)
     scores, _ = _tables(compare(runs, registry.metrics), registry)
     assert scores.heads == ("x", "y")
     assert [row.label for row in scores.rows] == [*codes, "mean"]
@@ -155,11 +133,7 @@ def test_a_report_of_several_runs_has_all_of_them_and_compiles(registry: Registr
         for name in ("majority", "random")
     ]
     text = latex_text(runs)
-    for caption in (
-        "majority on sample data",
-        "random on sample data",
-        "Means over languages",
-    ):
+    for caption in ("majority on sample data", "random on sample data", "Means over languages"):
         assert text.count(rf"\caption{{{caption}") == 1
     assert "### random on sample data" in markdown_text(runs)
     latex = shutil.which("pdflatex")

@@ -16,10 +16,10 @@ from harness.errors import UsageError
 from harness.registry.registry import Registry
 from harness.reporting.blocks.model import Field, Table
 from harness.reporting.overview.paper_tables import published_blocks, published_cells, read_published_tables
-from harness.reporting.render.rows import csv_text
+from harness.reporting.render.text import csv_text
 from harness.running.manifest import published_documents
 from harness.running.session import open_session
-from harness.storage.results import Manifest, RunResults
+from harness.storage.results import Manifest, RunResults, SuiteSummary
 from harness.storage.run_folder import Run
 from tests.builders import published_tables
 
@@ -64,13 +64,13 @@ def shown(runs: Sequence[Run], registry: Registry, documents: Any = DOCUMENTS, *
 
 
 def test_a_run_in_all_languages_stands_under_table_15(registry: Registry) -> None:
-    [table] = shown([run_of(dict.fromkeys(XNLI, 0.5))], registry, published_documents(CATALOG, [_suite()]))
-    rows = list(
-        csv.DictReader(
-            (published_tables("xtreme_r") / "table15_xnli.tsv").read_text("utf-8").splitlines(),
-            delimiter="\t",
-        )
+    [table] = shown(
+        [run_of(dict.fromkeys(XNLI, 0.5))],
+        registry,
+        published_documents(CATALOG, [SuiteSummary(suite="xtreme_r", tasks=["xnli"])]),
     )
+    text = (published_tables("xtreme_r") / "table15_xnli.tsv").read_text("utf-8")
+    rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
     names = {"mBERT": "mBERT", "XLM-R": "XLM-R Large", "mT5": "mT5-XXL"}
     names |= {
         f"mBERT {setting}": f"mBERT, tr-train{end}"
@@ -84,12 +84,6 @@ def test_a_run_in_all_languages_stands_under_table_15(registry: Registry) -> Non
         assert found[label][-1] == (row["avg_printed"] if label != "mBERT" else "66.5")
     assert list(found)[-1] == "mine"
     assert found["mine"] == ["50.0"] * 16
-
-
-def _suite() -> Any:
-    from harness.storage.results import SuiteSummary
-
-    return SuiteSummary(suite="xtreme_r", tasks=["xnli"])
 
 
 @given(st.sets(st.sampled_from(sorted(XNLI)), min_size=1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from harness.reporting.comparison.comparison import forest_blocks, page_comparis
 from harness.statistics import holm
 from harness.storage.run_folder import Run
 
-from .conftest import labelled
+from .conftest import LABELS, Cells, difference_of, labelled, write_runs
 
 MakeRun = Callable[..., Run]
 GOLD = "abc" * 20
@@ -31,21 +30,13 @@ def _texts(compared: Comparison) -> list[str]:
 
 
 def _charts(compared: Comparison) -> list[ForestChart]:
-    charts = [
-        chart for block in forest_blocks(compared) if isinstance(block, Charts) for chart in block.charts
-    ]
-    return [chart for chart in charts if isinstance(chart, ForestChart)]
+    blocks = [block for block in forest_blocks(compared) if isinstance(block, Charts)]
+    return [chart for block in blocks for chart in block.charts if isinstance(chart, ForestChart)]
 
 
 def test_one_task_has_one_sentence(make_run: MakeRun, registry: Registry) -> None:
-    half = GOLD[:30] + WRONG[30:]
-    runs = [
-        make_run(name, [("xnli", "de", labelled(text, GOLD), {})])
-        for name, text in (("x", GOLD), ("y", half))
-    ]
-    compared = compare(runs, registry.metrics)
-    difference = compared.tasks[0].scores[0].differences[1]
-    assert difference is not None
+    compared = compare(write_runs(make_run, GOLD, x=GOLD, y=GOLD[:30] + WRONG[30:]), registry.metrics)
+    difference = difference_of(compared.tasks[0])
     assert difference.low is not None
     assert difference.high is not None
     [text] = _texts(compared)
@@ -54,12 +45,7 @@ def test_one_task_has_one_sentence(make_run: MakeRun, registry: Registry) -> Non
 
 
 def test_what_is_not_significant_is_not_distinguishable(make_run: MakeRun, registry: Registry) -> None:
-    almost = "b" + GOLD[1:]
-    runs = [
-        make_run(name, [("xnli", "de", labelled(text, GOLD), {})])
-        for name, text in (("x", GOLD), ("y", almost))
-    ]
-    compared = compare(runs, registry.metrics)
+    compared = compare(write_runs(make_run, GOLD, x=GOLD, y="b" + GOLD[1:]), registry.metrics)
     [text] = _texts(compared)
     assert "are not distinguishable: +1.7 points" in text
     assert "p = 1.000" in text
@@ -68,18 +54,13 @@ def test_what_is_not_significant_is_not_distinguishable(make_run: MakeRun, regis
 
 def test_several_tasks_are_counted_after_holm(make_run: MakeRun, registry: Registry) -> None:
     """Six clear differences and one of p = .03, which seven tests do not let pass."""
-    weak = WRONG[:6] + GOLD[6:]
-    answers = {"xnli": weak, **{f"task{n}": WRONG for n in range(6)}}
-    cells: list[list[Any]] = [[(task, "de", labelled(text, GOLD), {}) for task, text in own.items()] for own in
-             (dict.fromkeys(answers, GOLD), answers)]  # fmt: skip
-    spec = {"kind": "sequence_classification", "metrics": ["accuracy"], "headline": ["accuracy"],
-            "metric_options": {}, "labels": ["a", "b", "c"], "parallel": False, "axes": []}  # fmt: skip
-    runs = [
-        make_run(name, own, specs=dict.fromkeys(answers, spec)) for name, own in zip("xy", cells, strict=True)
-    ]
+    answers = {"xnli": WRONG[:6] + GOLD[6:], **{f"task{n}": WRONG for n in range(6)}}
+    runs = []
+    for name, own in (("x", dict.fromkeys(answers, GOLD)), ("y", answers)):
+        cells: Cells = [(task, "de", labelled(text, GOLD), {}) for task, text in own.items()]
+        runs.append(make_run(name, cells, specs=dict.fromkeys(answers, LABELS)))
     compared = compare(runs, registry.metrics)
-    raw = [task.scores[0].differences[1].p for task in compared.tasks]  # type: ignore[union-attr]
-    adjusted = holm([p for p in raw if p is not None])
+    adjusted = holm([difference_of(task).p or 0.0 for task in compared.tasks])
     decided = sum(p <= 0.05 for p in adjusted)
     first, *rest = _texts(compared)
     assert first.startswith(f"Of 7 tasks, x is above y on {decided}")
@@ -104,11 +85,7 @@ def test_other_conditions_of_the_first_model_are_not_in_the_verdict(
 @pytest.mark.parametrize("count", [1, 2, 17])
 def test_languages_are_under_a_task_that_is_alone(make_run: MakeRun, registry: Registry, count: int) -> None:
     codes = "ar bn de el en es et eu fa fi fr he hi id it ja sw".split()[:count]
-    runs = [
-        make_run(f"{name}{count}", [("xnli", code, labelled(text, GOLD), {}) for code in codes])
-        for name, text in (("x", GOLD), ("y", WRONG))
-    ]
-    [chart] = _charts(compare(runs, registry.metrics))
+    [chart] = _charts(compare(write_runs(make_run, GOLD, *codes, x=GOLD, y=WRONG), registry.metrics))
     assert len(chart.rows) == (3 if count == 2 else 1)
 
 

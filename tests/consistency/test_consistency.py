@@ -177,7 +177,7 @@ def test_a_task_in_many_languages_is_left_out_of_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = evaluate("xnli:en+de+sw", "baseline:random", data="sample", output=tmp_path / "run", train_limit=10)
-    monkeypatch.setattr("harness.reporting.languages.consistency.WIDEST", 2)
+    monkeypatch.setattr("harness.reporting.languages.consistency._WIDEST", 2)
     report = read_consistency([run])
     assert report is not None
     [note] = report.notes

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.analysis.knowledge import independent_spread, knowledge, loss_correlation
+from harness.analysis.consistency import independent_spread, knowledge, loss_correlation
 from harness.api import evaluate
-from harness.reporting.languages.knowledge import knowledge_rows, read_knowledge
+from harness.reporting.languages.consistency import knowledge_rows, read_knowledge
 from harness.storage.run_folder import Run
 
 
@@ -124,7 +124,7 @@ def test_the_correlation_interval_covers() -> None:
 
 
 def test_wide_tasks_are_in_the_rows_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.reporting.languages.knowledge.WIDEST", 2)
+    monkeypatch.setattr("harness.reporting.languages.consistency._WIDEST", 2)
     report = read_knowledge([run])
     assert report is not None
     assert (len(report.blocks), len(report.notes)) == (0, 1)

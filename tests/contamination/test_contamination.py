@@ -18,15 +18,21 @@ from benchmarks.contamination import make_texts, material, trained_signs
 from benchmarks.tiny_decoder import write_decoder
 from harness import AdapterError
 from harness.models import Generated, LikelihoodAnswer, LikelihoodRequest, Prompt
-from harness_contamination.comparison import (
+from harness_contamination.signs import (
+    Sign,
     difference_p,
+    halves,
+    measure_signs,
+    min_k,
     order_rate,
     order_test,
+    overlap,
+    random_orders,
     rank_rate,
     rank_test,
+    sign_rows,
     similarity,
 )
-from harness_contamination.signs import Sign, halves, measure_signs, min_k, overlap, random_orders, sign_rows
 
 WORDS = ["river", "lamp", "door", "bread", "stone", "chair", "paper", "rope", "glass", "field"]
 MADE = [

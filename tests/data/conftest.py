@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.data.readers.catalog import READERS
+from harness.builtin import harness_register_readers
 from harness.data.records import Row
 
 Read = Callable[..., list[Row]]
@@ -14,7 +14,7 @@ Write = Callable[[str, str | bytes], Path]
 
 @pytest.fixture(scope="session")
 def read() -> Read:
-    readers = {reader.name: reader for reader in READERS}
+    readers = {reader.name: reader for reader in harness_register_readers()}
 
     def read_all(name: str, paths: Path | Iterable[Path], **options: str) -> list[Row]:
         reader = readers[name]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.data.checksums import CHANGED, NAME, RELEASED, UNKNOWN, Checksums, FileState
+from harness.data.origin import CHANGED, CHECKSUM_FILE, RELEASED, UNKNOWN, Checksums, FileState
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, FoundData, data_ref
 from harness.errors import SpecError
@@ -28,7 +28,7 @@ def _sha(text: str) -> str:
 
 def _table(folder: Path, files: Mapping[str, Sequence[str]]) -> Checksums:
     lines = [f"{_sha(text)}  {path}" for path, texts in files.items() for text in texts]
-    (folder / NAME).write_text("\n".join(["# a comment", "", *lines]), encoding="utf-8")
+    (folder / CHECKSUM_FILE).write_text("\n".join(["# a comment", "", *lines]), encoding="utf-8")
     return Checksums.read([folder, folder / "without a table"])
 
 
@@ -75,7 +75,7 @@ def test_samples_have_no_state(session: Session, tmp_path: Path) -> None:
 
 
 def test_a_line_in_another_format_is_named(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text(f"{_sha('a')}  a.tsv\nMD5 (b.tsv) = 0\n", encoding="utf-8")
+    (tmp_path / CHECKSUM_FILE).write_text(f"{_sha('a')}  a.tsv\nMD5 (b.tsv) = 0\n", encoding="utf-8")
     with pytest.raises(SpecError) as caught:
         Checksums.read([tmp_path])
     assert [problem.line for problem in caught.value.problems] == [2]

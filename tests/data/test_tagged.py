@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.data.records import Row
 from harness.errors import DataError
-
-Read = Callable[..., list[Row]]
-Write = Callable[[str, str | bytes], Path]
+from tests.data.conftest import Read, Write
 
 
 def _line(identifier: str, form: str, tag: str = "_", head: str = "_") -> str:
@@ -45,7 +41,13 @@ def test_a_multi_word_token_becomes_one_token_with_the_tag_of_its_head(read: Rea
         "text": "Dámelo = ya.",
         "sent_id": "es-1",
     }
-    assert row.line == 1
+    path = write("b.conllu", _DAMELO + _DAMELO.rstrip("\n"))
+    assert [row.line for row in read("conllu", path)] == [1, 11]
+    [words, _] = read("conllu", path, tokens="words")
+    assert words.fields["tokens"] == ("Da", "me", "lo", "ya")
+    assert words.fields["tags"] == ("VERB", "PRON", "PRON", "ADV")
+    bare = write("c.conllu", _treebank(_line("1", "a"), _line("2", "b")))
+    assert read("conllu", bare)[0].fields["tags"] is None
 
 
 def test_a_text_that_is_not_given_is_made_of_the_surface_forms(read: Read, write: Write) -> None:
@@ -70,12 +72,6 @@ def test_a_text_that_is_not_given_is_made_of_the_surface_forms(read: Read, write
     )
     for tokens in ("fused", "words"):
         assert read("conllu", path, tokens=tokens)[0].fields["text"] == "¡Dámelo del!"
-
-
-def test_syntactic_words_can_be_had_instead(read: Read, write: Write) -> None:
-    row = read("conllu", write("a.conllu", _DAMELO), tokens="words")[0]
-    assert row.fields["tokens"] == ("Da", "me", "lo", "ya")
-    assert row.fields["tags"] == ("VERB", "PRON", "PRON", "ADV")
 
 
 @pytest.mark.parametrize(
@@ -121,67 +117,36 @@ def test_sentences_without_text_are_dropped_as_upstream_drops_them(read: Read, w
     assert len(read("conllu", path, tokens="words")) == 7
 
 
-def test_a_treebank_without_tags_or_trees_is_unlabelled(read: Read, write: Write) -> None:
-    row = read("conllu", write("a.conllu", _treebank(_line("1", "a"), _line("2", "b"))))[0]
-    assert row.fields["tags"] is None
-
-
-def test_the_last_sentence_needs_no_blank_line(read: Read, write: Write) -> None:
-    path = write("a.conllu", _DAMELO + _DAMELO.rstrip("\n"))
-    assert [row.line for row in read("conllu", path)] == [1, 11]
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["# sent_id = s", "1\ta\t_"], "{path}:2: sentence 's': expected 10 columns, found 3."),
-        (["1 a"], "{path}:1: expected 10 columns, found 1."),
-        (['{"tokens": []}'], "{path}:1: expected 10 columns, found 1 (this looks like JSON)."),
-        ([_line("2", "a", "X", "0")], "{path}:1: expected the id 1, found '2'."),
-        ([_line("1", "a", "X", "0"), _line("3", "b", "X", "1")], "{path}:2: expected the id 2, found '3'."),
-        ([_line("01", "a", "X", "0")], "{path}:1: expected the id 1, found '01'."),
-        ([_line("1", "", "X", "0")], "{path}:1: column 2 is empty (write '_' for no value)."),
-        (
-            [_line("1", "a", "", "0")],
-            "{path}:1: column 4 is empty (write '_' for no value).",
-        ),
-        (
-            [_line("1", "a", "X", "-1")],
-            "{path}:1: expected a head from 0 to 1, found '-1'.",
-        ),
-        (
-            [_line("1", "a", "X", "0"), _line("2", "b", "X", "3")],
-            "{path}:2: expected a head from 0 to 2, found '3'.",
-        ),
-        (
-            [_line("2-3", "ab"), _line("1", "a", "X", "0")],
-            "{path}:1: expected a range of two or more words from 1, found '2-3'.",
-        ),
+        (["# sent_id = s", "1\ta\t_"], ":2: sentence 's': expected 10 columns"),
+        (["1 a"], ":1: expected 10 columns"),
+        (['{"tokens": []}'], ":1: expected 10 columns"),
+        ([_line("2", "a", "X", "0")], ":1: expected the id 1"),
+        ([_line("1", "a", "X", "0"), _line("3", "b", "X", "1")], ":2: expected the id 2"),
+        ([_line("01", "a", "X", "0")], ":1: expected the id 1"),
+        ([_line("1", "", "X", "0")], ":1: column 2 is empty (write '_' for no value)."),
+        ([_line("1", "a", "", "0")], ":1: column 4 is empty (write '_' for no value)."),
+        ([_line("1", "a", "X", "-1")], ":1: expected a head from 0 to 1"),
+        ([_line("1", "a", "X", "0"), _line("2", "b", "X", "3")], ":2: expected a head from 0 to 2"),
+        ([_line("2-3", "ab"), _line("1", "a", "X", "0")], ":1: expected a range of two or more words from 1"),
         (
             [_line("1-2", "ab"), _line("1", "a", "X", "0"), _line("2-3", "bc"), _line("2", "b", "X", "1")],
-            "{path}:3: expected a range of two or more words from 3, found '2-3'.",
+            ":3: expected a range of two or more words from 3",
         ),
-        (
-            [_line("1-2", "ab"), _line("1", "a", "X", "0")],
-            "{path}:2: expected words up to 2 for a range, found 1.",
-        ),
+        ([_line("1-2", "ab"), _line("1", "a", "X", "0")], ":2: expected words up to 2 for a range"),
         (
             [_line("1-2", "ab"), _line("1", "a", "X", "2"), _line("2", "b", "X", "1")],
-            "{path}:1: expected a tree for the words of a multi-word token, found a cycle of heads.",
+            ":1: expected a tree for the words of a multi-word token",
         ),
         (
             [_line("1-2", "ab"), _line("1", "a", "X"), _line("2", "b", "X")],
-            "{path}:1: expected a tree for the words of a multi-word token, found a word without a head.",
+            ":1: expected a tree for the words of a multi-word token",
         ),
-        (
-            [_line("1", "a", "X", "0"), "# text = a"],
-            "{path}:2: expected comments before the words of a sentence, found '# text = a'.",
-        ),
-        (["# sent_id = s"], "{path}:1: sentence 's': expected the words of a sentence, found none."),
-        (
-            [_line("1", "\u200c", "X", "0")],
-            "{path}:1: expected a word with visible characters, found '\\u200c'.",
-        ),
+        ([_line("1", "a", "X", "0"), "# text = a"], ":2: expected comments before the words of a sentence"),
+        (["# sent_id = s"], ":1: sentence 's': expected the words of a sentence"),
+        ([_line("1", "\u200c", "X", "0")], ":1: expected a word with visible characters"),
     ],
 )
 def test_a_fault_is_reported_with_line_and_sentence(
@@ -190,7 +155,7 @@ def test_a_fault_is_reported_with_line_and_sentence(
     path = write("a.conllu", "\n".join(lines))
     with pytest.raises(DataError) as caught:
         read("conllu", path)
-    assert str(caught.value) == message.format(path=path)
+    assert message in str(caught.value)
 
 
 _WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\t\n\r\ufeff "), min_size=1)
@@ -213,11 +178,10 @@ def test_a_file_of_words_alone_has_no_tags(read: Read, write: Write) -> None:
         {"tokens": ("a", "b"), "tags": None},
         {"tokens": ("c",), "tags": None},
     ]
-
-
-def test_the_language_prefix_ends_at_the_first_colon(read: Read, write: Write) -> None:
-    rows = read("tagged", write("a.tsv", "en:10:30\tO\nen::\tO\n"), token_prefix="lang")
-    assert rows[0].fields["tokens"] == ("10:30", ":")
+    with pytest.raises(DataError, match=r"b\.tsv:1: expected a word, a tab and a tag"):
+        read("tagged", [write("a.tsv", "a\tO\n"), write("b.tsv", "b\n")])
+    prefixed = read("tagged", write("c.tsv", "en:10:30\tO\nen::\tO\n"), token_prefix="lang")
+    assert prefixed[0].fields["tokens"] == ("10:30", ":"), "the prefix ends at the first colon"
 
 
 def test_a_space_separates_and_lines_without_a_word_are_left_out(read: Read, write: Write) -> None:
@@ -243,31 +207,31 @@ def test_columns_have_numbers_and_comments_names(read: Read, write: Write) -> No
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("tokens=4", "{path}:1: expected a column 4, found 2 columns."),
-        ("label=intend", "{path}:1: expected a column 'intend', found 'intent'."),
-        ("tokens=2", "{path}:5: expected 2 columns, found 'b'."),
+        ("tokens=4", ":1: expected a column 4"),
+        ("label=intend", ":1: expected a column 'intend'"),
+        ("tokens=2", ":5: expected 2 columns"),
     ],
 )
 def test_faults_of_columns(read: Read, write: Write, columns: str, message: str) -> None:
     content = "# intent = x\n1\ta\n\n1\tb\n" + ("b\n" if columns == "tokens=2" else "")
     path = write("a.conll", content)
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DataError) as caught:
         read("tagged", path, columns=columns)
-    assert str(raised.value).startswith(message.format(path=path))
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("a\tO\nb\n", {}, "{path}:2: expected a word, a tab and a tag, found 1 column: 'b'."),
-        ("a\n\nb\tO\n", {}, "{path}:3: expected a word alone, found 2 columns: 'b\\tO'."),
-        ("a\tO\tx\n", {}, "{path}:1: expected a word, a tab and a tag, found 3 columns: 'a\\tO\\tx'."),
-        ("a\tO\n\tO\n", {}, "{path}:2: expected a word, a tab and a tag, found '\\tO'."),
-        ("a\tO\nb\t\n", {}, "{path}:2: expected a word, a tab and a tag, found 'b\\t'."),
+        ("a\tO\nb\n", {}, ":2: expected a word, a tab and a tag"),
+        ("a\n\nb\tO\n", {}, ":3: expected a word alone"),
+        ("a\tO\tx\n", {}, ":1: expected a word, a tab and a tag"),
+        ("a\tO\n\tO\n", {}, ":2: expected a word, a tab and a tag"),
+        ("a\tO\nb\t\n", {}, ":2: expected a word, a tab and a tag"),
         (
             "en:a\tO\nb\tO\n",
             {"token_prefix": "lang"},
-            "{path}:2: expected a word with a language prefix such as 'en:', found 'b'.",
+            ":2: expected a word with a language prefix such as 'en:'",
         ),
     ],
 )
@@ -277,14 +241,7 @@ def test_a_fault_is_reported_with_its_line(
     path = write("a.tsv", content)
     with pytest.raises(DataError) as caught:
         read("tagged", path, **options)
-    assert str(caught.value) == message.format(path=path)
-
-
-def test_files_that_are_read_together_are_alike(read: Read, write: Write) -> None:
-    tagged, bare = write("a.tsv", "a\tO\n"), write("b.tsv", "b\n")
-    with pytest.raises(DataError) as caught:
-        read("tagged", [tagged, bare])
-    assert str(caught.value) == f"{bare}:1: expected a word, a tab and a tag, found 1 column: 'b'."
+    assert message in str(caught.value)
 
 
 @given(_SENTENCES)
@@ -307,3 +264,33 @@ def test_reads_back_prefixed_words_alone(read: Read, sentences: list[list[tuple[
         path.write_bytes("\n".join(blocks).encode())
         rows = read("tagged", path, token_prefix="lang")
     assert [row.fields["tokens"] for row in rows] == words
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("language", "treebank", "same_tokens", "same_tags"),
+    [
+        ("te", "UD_Telugu-MTG/te_mtg-ud-dev", (131, 131), (662, 662)),
+        # Since UD 2.5 two misspelt words of one sentence were corrected, and 41 words (participles and
+        # numerals, three of them in multi-word tokens) are no longer ADJ.
+        ("ta", "UD_Tamil-TTB/ta_ttb-ud-dev", (79, 80), (1_072, 1_113)),
+    ],
+)
+def test_fused_tokens_agree_with_xtremes_files(
+    read: Read,
+    data_root: Path,
+    language: str,
+    treebank: str,
+    same_tokens: tuple[int, int],
+    same_tags: tuple[int, int],
+) -> None:
+    ours = read("conllu", data_root / "ud" / f"{treebank}.conllu")
+    theirs = read("tagged", data_root / "udpos-xtreme" / f"dev-{language}.tsv")
+    pairs = [
+        (a.fields, b.fields)
+        for a, b in zip(ours, theirs, strict=True)
+        if a.fields["tokens"] == b.fields["tokens"]
+    ]
+    assert (len(pairs), len(theirs)) == same_tokens
+    tags = [pair for a, b in pairs for pair in zip(a["tags"], b["tags"], strict=True)]
+    assert (sum(a == b for a, b in tags), len(tags)) == same_tags

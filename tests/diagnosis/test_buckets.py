@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.data.buckets import NAMES, OTHER, Bucket, assign, equal_count, frequent_values
+from harness.analysis.items import BUCKET_NAMES, OTHER_BUCKET, assign, equal_count, frequent_values
+from harness.data.features import Bucket
 from harness.errors import DataError
 from harness_diagnosis.catalog import printed_edges
 
@@ -22,7 +23,7 @@ def test_every_value_lies_in_one_bucket_and_equal_ones_in_the_same(values: list[
     codes = assign(found, buckets)
     assert (codes >= 0).all()
     assert len(set(codes.tolist())) == len(buckets) <= 4
-    assert [bucket.name for bucket in buckets] == list(NAMES[: len(buckets)])
+    assert [bucket.name for bucket in buckets] == list(BUCKET_NAMES[: len(buckets)])
     assert [bucket.low_closed for bucket in buckets] == [True, *[False] * (len(buckets) - 1)]
     assert (np.diff(codes[np.argsort(found)]) >= 0).all()
 
@@ -50,7 +51,7 @@ def test_values_without_number_lie_nowhere() -> None:
 def test_rare_names_are_other() -> None:
     values = ["b", "a", "b", None, "c", "a", "d"]
     buckets = frequent_values(values, 2)
-    assert [bucket.name for bucket in buckets] == ["a", "b", OTHER]
+    assert [bucket.name for bucket in buckets] == ["a", "b", OTHER_BUCKET]
     assert assign(values, buckets).tolist() == [1, 0, 1, -1, 2, 0, 2]
     assert assign(["z"], frequent_values(["a"])).tolist() == [-1]
 
@@ -66,7 +67,7 @@ def test_overlapping_intervals_raise() -> None:
 def test_printed_edges_follow_each_other(language: str, attribute: str) -> None:
     buckets = printed_edges(attribute)("xquad", language)
     assert buckets is not None
-    assert [bucket.name for bucket in buckets] == list(NAMES)
+    assert [bucket.name for bucket in buckets] == list(BUCKET_NAMES)
     for before, after in itertools.pairwise(buckets):
         assert before.high == after.low
     assert (assign(np.array([0.0, 1e9]), buckets) == [0, 3]).all()

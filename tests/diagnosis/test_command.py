@@ -44,22 +44,11 @@ def test_two_runs_as_text_and_rows(cli: Cli, folders: list[Path], tmp_path: Path
     rows = json.loads(rows_file.read_text(encoding="utf-8"))
     assert {row["kind"] for row in rows} == {"pairwise"}
     [row] = [row for row in rows if row["language"] == "en" and row["bucket"] == "XS"]
-    assert list(row) == [
-        *(
-            "kind",
-            "task",
-            "language",
-            "protocol",
-            "method",
-            "view",
-            "systems",
-            "attribute",
-            "level",
-            "bucket",
-        ),
-        *("low", "high", "low_closed", "n", "metric", "values", "difference", "ci", "p", "q", "significant"),
-        *("wins", "losses", "ties", "examples"),
-    ]
+    columns = (
+        "kind task language protocol method view systems attribute level bucket low high low_closed n metric "
+        "values difference ci p q significant wins losses ties examples"
+    )
+    assert list(row) == columns.split()
     assert row["systems"] == ["a[b]", "b"]
     assert row["difference"] == row["values"][0] - row["values"][1] < 0
     _, printed, _ = cli("diagnose", *folders, "--attributes", "qLen,language", "--format", "json")
@@ -116,28 +105,23 @@ def test_training_text_gives_unknown_words(cli: Cli, folders: list[Path], tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected_text"),
+    ("arguments", "named"),
     [
-        (("--edges", "papr"), "Error: No sort of edges named 'papr'"),
-        (("--format", "html"), "Error: No format named 'html'"),
-        (("--attributes", "aLne"), "Did you mean 'aLen'?"),
-        (("--tasks", "xqad"), "Did you mean 'xquad'?"),
-        (("--training-text", "nowhere.txt"), "Error: The training text 'nowhere.txt' cannot be read"),
-        (("--output", "no/such/file"), "Error: The file 'no/such/file' cannot be written"),
+        ("--edges papr", "'papr'"),
+        ("--format html", "'html'"),
+        ("--attributes aLne", "'aLen'"),
+        ("--tasks xqad", "'xquad'"),
+        ("--training-text nowhere.txt", "'nowhere.txt'"),
+        ("--output no/such/file", "'no/such/file'"),
+        ("b --data-only", "2 were given"),
     ],
 )
-def test_wrong_usage_is_one_sentence(
-    cli: Cli, folders: list[Path], arguments: tuple[str, ...], expected_text: str
-) -> None:
-    status, _, err = cli("diagnose", folders[0], *arguments)
+def test_wrong_usage_is_one_sentence(cli: Cli, folders: list[Path], arguments: str, named: str) -> None:
+    given = [str(folders[1]) if word == "b" else word for word in arguments.split()]
+    status, _, err = cli("diagnose", folders[0], *given)
     assert status in (1, 2)
-    assert expected_text in err
+    assert named in err
     assert err.count("\n") == 1
-
-
-def test_at_most_two_runs(cli: Cli, folders: list[Path]) -> None:
-    status, _, err = cli("diagnose", *folders, "--data-only")
-    assert (status, err) == (2, "Error: A diagnosis is of one run, and 2 were given.\n")
 
 
 def test_tasks_without_common_systems_are_reported(cli: Cli, make_run: MakeRun) -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.analysis.items import spans_of
-from harness.data.features import FeatureContext
-from harness.languages.scripts import text_scripts
+from harness.data.features import FeatureContext, Items
+from harness.languages.detection import text_scripts
 from harness.metrics.chunk import chunks, corpus_chunks
-from harness_diagnosis import labels, texts
+from harness_diagnosis import attributes
+from harness_diagnosis.attributes import UNKNOWN, fertility, question_type, unknown_words
 from harness_diagnosis.catalog import FEATURES
-from harness_diagnosis.texts import UNKNOWN, fertility, question_type, unknown_words
 from tests.diagnosis.conftest import items_of, pair, question, record, sentence
 
 NOTHING = FeatureContext()
@@ -26,7 +26,7 @@ several_words = st.lists(st.sampled_from("abcd"), min_size=4, max_size=9)
 def test_bleu_equals_that_of_sacrebleu(pairs: list[tuple[list[str], list[str]]]) -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
     theirs = sacrebleu.BLEU(smooth_method="add-k", smooth_value=1, effective_order=True, tokenize="none")
-    ours = texts.sentence_bleu([own[0] for own in pairs], [own[1] for own in pairs])
+    ours = attributes.sentence_bleu([own[0] for own in pairs], [own[1] for own in pairs])
     for value, (hypothesis, reference) in zip(ours.tolist(), pairs, strict=True):
         expected = theirs.sentence_score(" ".join(hypothesis), [" ".join(reference)]).score / 100
         if set(hypothesis) & set(reference):
@@ -36,7 +36,7 @@ def test_bleu_equals_that_of_sacrebleu(pairs: list[tuple[list[str], list[str]]])
 
 
 def test_bleu_of_short_texts() -> None:
-    ours = texts.sentence_bleu(
+    ours = attributes.sentence_bleu(
         [["a"], ["a", "a"], [], ["a", "b"]], [["a"], ["a"], ["a"], ["a", "b", "c", "d"]]
     )
     # Clipped 1/2 and smoothed 1/2; 1 and (1 + 1) / (1 + 1), with the brevity penalty exp(1 - 4/2).
@@ -46,10 +46,10 @@ def test_bleu_of_short_texts() -> None:
 def test_lengths_ratios_and_question_types() -> None:
     fields = {"context": "灯节在河边。", "question": "Where is the festival?"}
     items = items_of("xquad", "zh", [record("1", fields, {"text": ""}, ["河边", "边"])])
-    assert texts.answer_length(items, NOTHING) == [2]
-    assert texts.ratio(texts.answer_length, texts.length("context"))(items, NOTHING) == [0.4]
+    assert attributes.answer_length(items, NOTHING) == [2]
+    assert attributes.ratio(attributes.answer_length, attributes.length("context"))(items, NOTHING) == [0.4]
     empty = items_of("xquad", "en", [record("1", {"context": "?", "question": "a b"}, {"text": ""}, ["a"])])
-    shares = texts.ratio(texts.answer_length, texts.length("context"))(empty, NOTHING)
+    shares = attributes.ratio(attributes.answer_length, attributes.length("context"))(empty, NOTHING)
     assert shares is not None
     assert np.isnan(shares).all()
 
@@ -71,29 +71,25 @@ def test_lengths_ratios_and_question_types() -> None:
     ],
 )
 def test_a_question_has_the_type_of_its_question_word(language: str, text: str, expected: str) -> None:
-    items = items_of("xquad", language, [record("1", {"context": "", "question": text}, {"text": ""}, ["a"])])
-    assert question_type(items, NOTHING) == [expected]
+    assert question_type(_questions(language, first=text), NOTHING) == [expected]
+
+
+def _questions(language: str, **texts: str) -> Items:
+    fields = {key: {"context": "", "question": text} for key, text in texts.items()}
+    return items_of("xquad", language, [record(key, own, {"text": ""}, ["a"]) for key, own in fields.items()])
 
 
 def test_a_question_of_a_parallel_set_has_the_type_of_the_english_one() -> None:
-    english, hindi = (
-        items_of(
-            "xquad", code, [record(i, {"context": "", "question": q}, {"text": ""}, ["a"]) for i, q in rows]
-        )
-        for code, rows in (
-            ("en", [("1", "Which team won?"), ("2", "Who lost?")]),
-            ("hi", [("2", "टेस्ला क्या?"), ("3", "टेस्ला कब?")]),
-        )
-    )
-    context = FeatureContext(english=lambda: english)
-    assert question_type(hindi, context) == ["who", "when"]
+    english = _questions("en", first="Which team won?", second="Who lost?")
+    hindi = _questions("hi", second="टेस्ला क्या?", third="टेस्ला कब?")
+    assert question_type(hindi, FeatureContext(english=lambda: english)) == ["who", "when"]
 
 
 def test_pairs_are_in_the_order_of_the_spec_and_not_of_the_file() -> None:
     items = items_of("xnli", "en", [pair("1", "one two three", "Three four", "neutral", "neutral")])
-    assert texts.input_length(0)(items, NOTHING) == [3]
-    assert texts.input_length(1)(items, NOTHING) == [2]
-    assert texts.overlap(items, NOTHING) == [1 / 4]
+    assert attributes.input_length(0)(items, NOTHING) == [3]
+    assert attributes.input_length(1)(items, NOTHING) == [2]
+    assert attributes.overlap(items, NOTHING) == [1 / 4]
 
 
 def test_spans_have_positions_lengths_and_characters() -> None:
@@ -107,12 +103,12 @@ def test_spans_have_positions_lengths_and_characters() -> None:
     assert gold is not None
     context = FeatureContext(spans=gold)
     assert gold.items.tolist() == [0, 0, 2]
-    assert list(labels.tag(items, context)) == ["PER", "LOC", "LOC"]
-    assert labels.span_length(items, context) == pytest.approx([2, 1, 1])
-    assert labels.characters(items, context) == pytest.approx([7, 4, 3])
-    assert labels.position(items, context) == pytest.approx([0, 0.8, 0])
-    assert labels.sentence_length(items, NOTHING) == pytest.approx([5, 2, 1])
-    assert labels.density(items, NOTHING) == pytest.approx([0.6, 0, 1])
+    assert list(attributes.tag(items, context)) == ["PER", "LOC", "LOC"]
+    assert attributes.span_length(items, context) == pytest.approx([2, 1, 1])
+    assert attributes.characters(items, context) == pytest.approx([7, 4, 3])
+    assert attributes.position(items, context) == pytest.approx([0, 0.8, 0])
+    assert attributes.sentence_length(items, NOTHING) == pytest.approx([5, 2, 1])
+    assert attributes.density(items, NOTHING) == pytest.approx([0.6, 0, 1])
 
 
 def test_bare_tags_make_every_token_a_span() -> None:
@@ -121,8 +117,8 @@ def test_bare_tags_make_every_token_a_span() -> None:
     assert gold is not None
     assert list(gold.tags) == ["ADJ", "NOUN", "VERB"]
     assert (gold.ends - gold.starts == 1).all()
-    assert labels.span_length(items, FeatureContext(spans=gold)) is None
-    assert labels.density(items, NOTHING) is None
+    assert attributes.span_length(items, FeatureContext(spans=gold)) is None
+    assert attributes.density(items, NOTHING) is None
 
 
 @given(st.lists(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"]), max_size=6), max_size=5))
@@ -157,9 +153,9 @@ def test_scripts_of_the_sides_of_a_pair() -> None:
         pair("3", "यह", "7", "neutral", "neutral"),
     ]
     items = items_of("xnli", "hi", records)
-    assert texts.item_script(items, NOTHING) == ["Deva+Latn", "Deva", "Deva"]
-    assert texts.latin_side(items, NOTHING) == ["yes", "no", "no"]
-    assert texts.latin_side(items_of("xnli", "en", records), NOTHING) is None
+    assert attributes.item_script(items, NOTHING) == ["Deva+Latn", "Deva", "Deva"]
+    assert attributes.latin_side(items, NOTHING) == ["yes", "no", "no"]
+    assert attributes.latin_side(items_of("xnli", "en", records), NOTHING) is None
 
 
 @pytest.mark.parametrize(("language", "expected"), [("hi", 319), ("ur", 517)])
@@ -168,23 +164,31 @@ def test_items_of_the_real_test_sets_with_a_latin_side(data_root: Path, language
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     records = [pair(str(number), row[0], row[1], "neutral", "neutral") for number, row in enumerate(rows)]
-    found = texts.latin_side(items_of("xnli", language, records), NOTHING)
+    found = attributes.latin_side(items_of("xnli", language, records), NOTHING)
     assert found is not None
     assert (len(found), found.count("yes")) == (5010, expected)
 
 
 def test_unknown_words_and_fertility_need_what_they_compare_with(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
     items = items_of("xnli", "en", [pair("1", "The cat", "a dog", "neutral", "neutral")])
     assert unknown_words(items, NOTHING) is None
     known = FeatureContext(vocabulary=frozenset({"the", "cat", "a"}))
     assert unknown_words(items, known) == [0.25]
-    assert fertility(items, FeatureContext(model=tmp_path)) is None
-    tokenizers = pytest.importorskip("tokenizers")
-    model = tokenizers.models.WordLevel({"The": 0, "[UNK]": 1, ".": 2}, unk_token="[UNK]")
-    own = tokenizers.Tokenizer(model)
-    own.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
-    own.save(str(tmp_path / "tokenizer.json"))
-    assert fertility(items, FeatureContext(model=tmp_path)) == [13 / 4]
+    context = FeatureContext(model=tmp_path)
+    assert fertility(items, context) is None
+
+    def save(splitter: Any) -> None:
+        own = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+        own.pre_tokenizer = splitter
+        own.save(str(tmp_path / "tokenizer.json"))
+
+    save(tokenizers.pre_tokenizers.WhitespaceSplit())
+    attributes._tokenizer.cache_clear()
+    assert [fertility(items, context) for _ in range(3)] == [[1.0]] * 3
+    assert (attributes._tokenizer.cache_info().misses, attributes._tokenizer.cache_info().hits) == (1, 2)
+    save(tokenizers.pre_tokenizers.Split("", "isolated"))
+    assert fertility(items, context) == [13 / 4], "a tokenizer is read again once its file changes"
 
 
 def _ranked(targets: list[str], languages: list[str], candidates: list[str]) -> Any:
@@ -200,9 +204,9 @@ def test_ranks_and_languages_of_targets() -> None:
         _ranked(["a"], ["sw"], ["b"]),
     ]
     items = items_of("xquad", "en", rows)
-    assert labels.rank_of_gold(items, NOTHING) == ["1", "2-5", "6-20", "after 20"]
-    assert labels.query_to_target(items, NOTHING) == ["same", "cross", "both", "cross"]
-    assert labels.target_language(items, NOTHING) == ["en", "hi", "several", "sw"]
+    assert attributes.rank_of_gold(items, NOTHING) == ["1", "2-5", "6-20", "after 20"]
+    assert attributes.query_to_target(items, NOTHING) == ["same", "cross", "both", "cross"]
+    assert attributes.target_language(items, NOTHING) == ["en", "hi", "several", "sw"]
 
 
 def test_features_are_declared_once_and_give_a_value_an_item() -> None:
@@ -219,22 +223,3 @@ def test_a_character_that_writes_a_syllable_may_count_for_several_letters() -> N
     """A Chinese sentence may have more letters in its foreign names than characters."""
     text = "今天他要谈谈Third SS和Blackbird。"
     assert (text_scripts([text]), text_scripts([text], sign=3)) == (["Latn"], ["Hani"])
-
-
-def test_a_tokenizer_is_read_once_until_its_file_changes(tmp_path: Path) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    file = tmp_path / "tokenizer.json"
-
-    def save(splitter: Any) -> None:
-        own = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
-        own.pre_tokenizer = splitter
-        own.save(str(file))
-
-    items = items_of("xnli", "en", [pair("1", "one two", "three four", "neutral", "neutral")])
-    context = FeatureContext(model=tmp_path)
-    save(tokenizers.pre_tokenizers.WhitespaceSplit())
-    texts._tokenizer.cache_clear()
-    assert [fertility(items, context) for _ in range(3)] == [[1.0]] * 3
-    assert (texts._tokenizer.cache_info().misses, texts._tokenizer.cache_info().hits) == (1, 2)
-    save(tokenizers.pre_tokenizers.Split("", "isolated"))
-    assert fertility(items, context) == [18 / 4]

@@ -11,10 +11,7 @@ from harness.languages.segmentation import character_counts, word_counts, words
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            "The train leaves at 7.30, doesn't it?",
-            ["The", "train", "leaves", "at", "7", "30", "doesn't", "it"],
-        ),
+        ("The train at 7.30, doesn't it?", ["The", "train", "at", "7", "30", "doesn't", "it"]),
         ("यह हिन्दी है।", ["यह", "हिन्दी", "है"]),
         ("灯节在2008年", ["灯", "节", "在", "2008", "年"]),
         ("ตู้เย็น", ["ตู้", "เ", "ย็", "น"]),
@@ -31,21 +28,17 @@ def test_words_by_script(text: str, expected: list[str]) -> None:
     assert words([text]) == [expected]
 
 
+def is_counted(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] != "M" and (category != "Cf" or character == "\u200b")
+
+
 @given(st.lists(st.text(max_size=30), max_size=8))
 def test_counts_are_those_of_each_text_alone(texts: list[str]) -> None:
     assert word_counts(texts).tolist() == [len(own) for own in words(texts)]
     assert word_counts(texts).tolist() == [int(word_counts([text])[0]) for text in texts]
-    assert character_counts(texts).tolist() == [
-        sum(
-            unicodedata.category(character)[0] != "M"
-            and (unicodedata.category(character) != "Cf" or character == "\u200b")
-            for character in text
-        )
-        for text in texts
-    ]
-    assert all(
-        "".join(own) in "".join(text.split()) or own for own, text in zip(words(texts), texts, strict=True)
-    )
+    counted = [[character for character in text if is_counted(character)] for text in texts]
+    assert character_counts(texts).tolist() == list(map(len, counted))
 
 
 @given(st.text())

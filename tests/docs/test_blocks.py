@@ -102,7 +102,7 @@ def check_workflow(document: Mapping[str, Any]) -> None:
 
 def check_suite(text: str, document: Mapping[str, Any]) -> None:
     """Load the language as part of a suite that declares its tests."""
-    from harness_checklist.suites.loading import load_suite
+    from harness_checklist.folder import load_suite
 
     tests = {name: {"name": name, "capability": "any"} for name in document["tests"]}
     with TemporaryDirectory() as folder:

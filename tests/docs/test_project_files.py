@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.docs.page import ROOT
+from tests.tree import pyproject
 
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -28,7 +29,7 @@ def document(path: Path) -> dict[str, Any]:
 
 def test_citation_is_what_the_format_asks_for() -> None:
     citation = document(ROOT / "CITATION.cff")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = pyproject()["project"]
     assert {"cff-version", "message", "title", "authors"} <= citation.keys() <= CITATION_KEYS
     assert citation["cff-version"] == "1.2.0"
     assert citation["type"] == "software"
@@ -55,13 +56,7 @@ def test_forms_of_issues_are_whole(form: Path) -> None:
             assert all(option["label"] for option in part["attributes"]["options"])
 
 
-def test_there_is_a_form_for_bugs_tasks_and_languages() -> None:
-    assert {"bug", "task", "language"} <= {form.stem for form in FORMS}
-
-
 def test_the_provenances_that_are_asked_are_those_of_specs() -> None:
-    import json
-
     schema = json.loads((ROOT / "task_specs/harness_task_specs/task.schema.json").read_text(encoding="utf-8"))
     known = schema["$defs"]["LanguageEntry"]["properties"]["provenance"]
     allowed = known.get("enum") or next(one["enum"] for one in known["anyOf"] if "enum" in one)
@@ -100,10 +95,6 @@ def steps(workflow: Path) -> list[dict[str, Any]]:
     return [step for job in jobs(workflow).values() for step in job["steps"]]
 
 
-def test_there_are_workflows_for_tests_docs_releases_and_what_changes_without_commits() -> None:
-    assert {"tests", "docs", "release", "weekly"} <= {path.stem for path in WORKFLOWS}
-
-
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_call_targets_of_the_makefile(workflow: Path) -> None:
     targets = {target for step in steps(workflow) for target in called_targets(step.get("run", ""))}
@@ -129,7 +120,7 @@ def test_workflows_run_pinned_actions_with_few_permissions(workflow: Path) -> No
 
 
 def test_the_tested_versions_of_python_are_the_declared_ones() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = pyproject()["project"]
     declared = {
         name.rpartition(" ")[2] for name in project["classifiers"] if re.search(r"Python :: 3\.\d+$", name)
     }
@@ -154,7 +145,7 @@ def test_hooks_before_a_commit_run_what_the_makefile_runs() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    version = pyproject()["project"]["version"]
     assert document(ROOT / "CITATION.cff")["version"] == version
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(
@@ -173,7 +164,7 @@ def test_versions_of_tools_outside_of_python_are_the_pinned_ones() -> None:
 
 
 def test_images_install_extras_that_exist_and_get_what_the_wheel_needs() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = pyproject()
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     extras = {extra for listed in re.findall(r"\}\[([\w,-]+)\]", dockerfile) for extra in listed.split(",")}
     assert {"hf", "endpoints"} <= extras <= project["project"]["optional-dependencies"].keys()

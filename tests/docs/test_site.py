@@ -72,7 +72,7 @@ def test_every_page_is_in_the_site(site: Path) -> None:
         assert f'href="{built}"' in (site / "index.html").read_text("utf-8") or name == "README.md", name
 
 
-def test_every_hook_is_listed(site: Path) -> None:
+def test_every_hook_and_registry_is_listed(site: Path) -> None:
     written = (site / "reference" / "hooks.html").read_text(encoding="utf-8")
     listed = text_of(site / "reference" / "hooks.html")
     declared = [name for name in vars(HookSpecs) if name.startswith("harness_")]
@@ -82,15 +82,12 @@ def test_every_hook_is_listed(site: Path) -> None:
         assert f"def {name}(" in listed
         assert all(module in listed for module in implementations()[name])
     assert "harness_task_specs" in implementations()["harness_register_task_specs"]
-
-
-def test_every_registry_is_listed(site: Path) -> None:
-    listed = text_of(site / "reference" / "registered.html")
+    registered = text_of(site / "reference" / "registered.html")
     folders = {"harness_register_task_specs", "harness_register_grammars"}
     registering = {name for name in hooks() if name.startswith("harness_register_")} - folders
-    assert {name for name in registering if name not in listed} == set()
+    assert {name for name in registering if name not in registered} == set()
     for name in ("span_extraction", "squad_records", "chunk_f1", "hf-encoder", "markdown"):
-        assert name in listed
+        assert name in registered
 
 
 def test_every_command_and_option_is_listed(site: Path) -> None:
@@ -101,7 +98,9 @@ def test_every_command_and_option_is_listed(site: Path) -> None:
     ][1:]
 
 
-def test_fences_have_the_name_of_their_file(site: Path) -> None:
+def test_fences_have_the_name_of_their_file_and_search_knows_the_pages(site: Path) -> None:
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    assert '"location":"benchmarks/xnli.html#traps"' in index
     page = (site / "add-a-task.html").read_text(encoding="utf-8")
     assert '<span class="filename">specs/mood.yaml</span>' in page
     assert '<span class="filename">ends with exit status 2</span>' in page
@@ -119,12 +118,6 @@ def test_nothing_is_asked_of_other_hosts(site: Path) -> None:
         assert [address for address in loaded if "//" in address] == []
     for sheet in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import )[\"']?(?:https?:)?//", sheet.read_text("utf-8")), sheet.name
-
-
-def test_search_knows_the_pages(site: Path) -> None:
-    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    assert '"location":"benchmarks/xnli.html#traps"' in index
-    assert '"location":"reference/hooks.html#harness_register_kinds"' in index
 
 
 # How it is made ---------------------------------------------------------------------------------------
@@ -183,13 +176,10 @@ def test_the_hooks_of_the_generator_are_those_that_it_knows() -> None:
     assert defined <= set(EVENTS)
 
 
-def test_home_begins_with_the_readme() -> None:
+def test_home_begins_with_the_readme_and_lists_generated_pages() -> None:
     readme = "# harness\n\nSee [it](docs/it.md) and the [changelog](CHANGELOG.md).\n\n## Install\n\nno\n"
     text = site_text(home(readme, "# Documentation\n\n## Use it\n", []), "README.md")
     assert text == "# harness\n\nSee [it](it.md) and the [changelog](project/changelog.md).\n\n## Use it\n"
-
-
-def test_home_lists_generated_pages_in_their_sections() -> None:
     generated = [page for page in GENERATED if page.path == "reference/hooks.md"]
     text = home(
         "# harness\n", "# Pages\n\n## Reference\n\nText.\n\n## Project\n\n- [A](a.md): x.\n", generated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from harness.models.capabilities import Head, ModelDescription, TrainingSettings
 from harness.registry.registry import Registry
 from harness.running.session import open_session
 from harness.specs.catalog import Catalog
-from harness.specs.recipe_settings import resolve_settings
+from harness.specs.documents import resolve_settings
 from harness.specs.schema import SPLITS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,22 +89,25 @@ RECIPE_ROWS: Mapping[str, Callable[[Find], str]] = {
 }
 
 
-@pytest.mark.parametrize("row", RECIPE_ROWS)
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_recipe_numbers(row: str, recipe: str, catalog: Catalog) -> None:
-    def find(head: Head, layers: int = 12) -> TrainingSettings:
-        model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=layers)
-        return resolve_settings(catalog.recipe(recipe), head, "any", model)
+@pytest.fixture(scope="module")
+def find(catalog: Catalog) -> Callable[..., TrainingSettings]:
+    """Return the settings of a recipe for a head, the layers of a model, and a stage."""
 
-    shown = table_rows(page("docs/recipes.md"))[row][RECIPES.index(recipe)]
-    assert shown == RECIPE_ROWS[row](find)
-
-
-def test_recipe_prose_numbers(catalog: Catalog) -> None:
-    def find(recipe: str, head: Head, layers: int = 12, stage: str = "any") -> TrainingSettings:
+    def found(recipe: str, head: Head, layers: int = 12, stage: str = "any") -> TrainingSettings:
         model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=layers)
         return resolve_settings(catalog.recipe(recipe), head, stage, model)
 
+    return found
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_recipe_numbers(recipe: str, find: Find) -> None:
+    rows = table_rows(page("docs/recipes.md"))
+    cells = {row: rows[row][RECIPES.index(recipe)] for row in RECIPE_ROWS}
+    assert cells == {row: show(partial(find, recipe)) for row, show in RECIPE_ROWS.items()}
+
+
+def test_recipe_prose_numbers(catalog: Catalog, find: Find) -> None:
     scripts, paper, quick = ({head: find(name, head) for head in Head} for name in RECIPES)
     span, label, tag = Head.SPAN_EXTRACTION, Head.CLASSIFICATION, Head.TAGGING
     dual = Head.DUAL_ENCODER
@@ -151,11 +155,10 @@ LOW_RANK_ROWS: Mapping[str, Callable[[TrainingSettings], str]] = {
 
 
 @pytest.mark.parametrize("column", [0, 1])
-def test_numbers_of_low_rank_recipes(column: int, catalog: Catalog) -> None:
+def test_numbers_of_low_rank_recipes(column: int, find: Find) -> None:
     name = ("lora", "qlora")[column]
     rows = table_rows(page("docs/train-large-models.md"))
-    model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=12)
-    found = {head: resolve_settings(catalog.recipe(name), head, "any", model) for head in Head}
+    found = {head: find(name, head) for head in Head}
     for row, show in LOW_RANK_ROWS.items():
         assert {show(settings) for settings in found.values()} == {rows[row][column]}, row
     sizes = {head: settings.batch_size for head, settings in found.items()}
@@ -185,14 +188,14 @@ TEXT_ROWS: Mapping[str, Callable[[TrainingSettings], str]] = {
 }
 
 
-@pytest.mark.parametrize("row", TEXT_ROWS)
-def test_recipe_numbers_of_text_pairs(row: str, catalog: Catalog) -> None:
-    model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=12)
+def test_recipe_numbers_of_text_pairs(find: Find) -> None:
     rows = table_rows(page("docs/recipes.md").partition("`text_to_text`:")[2].partition("\n## ")[0])
     for place, recipe in enumerate(("mt5", "quick")):
-        found = resolve_settings(catalog.recipe(recipe), Head.TEXT_TO_TEXT, "any", model)
+        found = find(recipe, Head.TEXT_TO_TEXT)
         assert found.select_best
-        assert rows[row][place] == TEXT_ROWS[row](found)
+        assert {row: rows[row][place] for row in TEXT_ROWS} == {
+            row: show(found) for row, show in TEXT_ROWS.items()
+        }
 
 
 def test_the_table_of_tasks_is_that_of_the_specs(catalog: Catalog) -> None:
@@ -208,6 +211,8 @@ def test_the_table_of_tasks_is_that_of_the_specs(catalog: Catalog) -> None:
     ]
     assert rows["[`tatoeba`](benchmarks/tatoeba.md)"][1:4] == ["41", "205 to 1,000", "files, Hub"]
     assert rows["[`lareqa`](benchmarks/lareqa.md)"][3] == "files, web"
+    suite = table_rows(page("docs/xtreme-r.md"))
+    assert {f"`{task}`" for task in catalog.suite("xtreme_r").tasks} <= suite.keys()
 
 
 def test_numbers_of_languages_in_the_index_are_those_of_the_tasks(catalog: Catalog) -> None:
@@ -237,11 +242,6 @@ def test_layout_of_data_folders_is_that_of_the_specs(
     shown = [path for path in re.findall(r"`([^`\s]+/[^`\s]+\.[^`\s]+)`", text) if not path.startswith("~")]
     assert len(shown) >= least
     assert [path for path in shown if path not in paths] == []
-
-
-def test_every_task_of_the_suite_says_where_its_files_are(catalog: Catalog) -> None:
-    rows = table_rows(page("docs/xtreme-r.md"))
-    assert {f"`{task}`" for task in catalog.suite("xtreme_r").tasks} <= rows.keys()
 
 
 def test_readers_and_kinds_are_those_that_exist(registry: Registry) -> None:

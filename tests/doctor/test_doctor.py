@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from harness.registry.doctor import DISTRIBUTION, FEATURES
-from harness.registry.requirement import declared, describe_mismatch
+from harness.registry.plugin import declared, describe_mismatch
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -137,7 +137,7 @@ def test_lines_are_wrapped_in_a_terminal_and_commands_are_not(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     wide = cli("doctor")[1].splitlines()
-    monkeypatch.setattr("harness.cli.doctor._in_terminal", lambda: True)
+    monkeypatch.setattr("harness.cli.environment._in_terminal", lambda: True)
     lines = cli("doctor")[1].splitlines()
     assert len(lines) > len(wide)
     assert [line for line in lines if len(line) > 60 and "->" not in line and len(line.split()) > 1] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,13 @@ from harness.reporting.cost.cost import (
     premium_of,
 )
 from harness.reporting.documents import html_text
-from harness.running import answer_language
-from harness.running.answer_language import AnswerLanguages
+from harness.running.cell_counts import AnswerLanguages, CellLedger
 from harness.running.session import open_session
-from harness.running.token_ledger import CellLedger
 from harness.storage.records import ItemTokens
 from harness.storage.run_folder import Run
 from harness_board.gathering import gather
 from harness_board.rendering import board_page, part_page
+from tests.board.sound_page import sound_page
 
 SESSION = open_session()
 TEXTS = st.lists(st.text(max_size=30), min_size=1, max_size=12)
@@ -162,8 +161,8 @@ def test_a_language_that_the_detector_does_not_know_is_not_called_another(code: 
 
 def test_short_answers_do_not_wait_for_the_detector(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    monkeypatch.setattr(answer_language, "find_spec", lambda name: object())
-    monkeypatch.setattr(answer_language, "language_detector", lambda: loaded.append("detector"))
+    monkeypatch.setattr("harness.running.cell_counts.find_spec", lambda name: object())
+    monkeypatch.setattr("harness.running.cell_counts.language_detector", lambda: loaded.append("detector"))
     own = AnswerLanguages(known_languages().get("de"))
     own.add(["ja", "Neutral"])
     found = own.to_json()
@@ -184,34 +183,23 @@ def test_the_languages_of_the_detector_are_those_of_its_model() -> None:
     assert (len(DETECTED), len(found) > 160) == (176, True)
 
 
-def test_an_unsure_detector_leaves_answers_undetermined() -> None:
-    own = AnswerLanguages(known_languages().get("en"), lambda text: ("en", 0.4))
-    own.add(["This is a long English answer."])
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [("zh", "东京"), ("ja", "東京は晴れ"), ("ko", "서울"), ("en", "This is a long English answer.")],
+)
+def test_scripts_are_recognised_where_the_detector_is_unsure(code: str, answer: str) -> None:
+    own = AnswerLanguages(known_languages().get(code), lambda text: (code, 0.4))
+    own.add([answer])
     found = own.to_json()
     assert (found["languages"]["undetermined"], found["scripts"]["target"]) == (1, 1)
-
-
-@pytest.mark.parametrize(("code", "answer"), [("zh", "东京"), ("ja", "東京は晴れ"), ("ko", "서울")])
-def test_scripts_of_the_language_table_are_recognised(code: str, answer: str) -> None:
-    own = AnswerLanguages(known_languages().get(code), lambda text: ("xx", 0.0))
-    own.add([answer])
-    assert own.to_json()["scripts"]["target"] == 1
 
 
 Counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(min_value=1, max_value=500), min_size=1)
 
 
-def costs(tokens: dict[str, int | None], clusters: dict[str, str] | None = None) -> dict:  # type: ignore[type-arg]
-    ids = list(tokens)
-    return dict(
-        by_id(
-            ItemTokens(
-                ids=ids,
-                clusters=[(clusters or {}).get(name) for name in ids],
-                tokens=[tokens[name] for name in ids],
-            )
-        )
-    )
+def costs(tokens: Mapping[str, int | None], clusters: Mapping[str, str] | None = None) -> dict[Any, Any]:
+    groups = [(clusters or {}).get(name) for name in tokens]
+    return dict(by_id(ItemTokens(ids=list(tokens), clusters=groups, tokens=list(tokens.values()))))
 
 
 @given(Counts)
@@ -255,19 +243,13 @@ def test_the_interval_agrees_with_a_bootstrap_over_clusters(size: int) -> None:
     own = np.maximum(1, np.rint(english * factor)).astype(int)
     names = [str(number) for number in range(300)]
     clusters = {name: str(int(name) // size) for name in names}
-    found = premium_of(
-        [
-            (
-                costs(dict(zip(names, own.tolist(), strict=True)), clusters),
-                costs(dict(zip(names, english.tolist(), strict=True)), clusters),
-            )
-        ]
-    )
+    ours, theirs = (costs(dict(zip(names, row.tolist(), strict=True)), clusters) for row in (own, english))
+    found = premium_of([(ours, theirs)])
     groups = np.arange(300).reshape(-1, size)
     drawn = random.integers(0, len(groups), (4000, len(groups)))
     ratios = own[groups].sum(1)[drawn].sum(1) / english[groups].sum(1)[drawn].sum(1)
     low, high = np.percentile(ratios, [2.5, 97.5])
-    assert found.tokens is not None and found.low is not None and found.high is not None
+    assert found.tokens is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.1 * (high - low))
 
 
@@ -304,7 +286,6 @@ def test_sums_of_what_is_not_known_are_not_known() -> None:
 
 
 RunTasks = Callable[..., Run]
-AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
 
 @pytest.fixture
@@ -357,18 +338,10 @@ def test_a_board_shows_every_system_task_and_language(runs: list[Run]) -> None:
     assert "What the languages cost" not in part_page(board, language="vi")
 
 
-def test_no_barrier_is_found(runs: list[Run], tmp_path: Path, browser: Any) -> None:
-    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    source = next(Path(axe.__file__).parent.rglob("axe*.js")).read_text(encoding="utf-8")
-    for name, text in (("report", html_text(runs)), ("board", board_page(gather(runs=runs)))):
-        path = tmp_path / f"{name}.html"
+@pytest.mark.parametrize(("scheme", "width"), [("light", 400), ("dark", 1400)])
+def test_no_barrier_is_found(runs: list[Run], tmp_path: Path, browser: Any, scheme: str, width: int) -> None:
+    path = tmp_path / "page.html"
+    for text in (html_text(runs), board_page(gather(runs=runs))):
         path.write_text(text, encoding="utf-8")
-        for scheme, width in (("light", 400), ("dark", 1400)):
-            context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
-            page = context.new_page()
-            page.goto(path.as_uri())
-            page.evaluate(source + "; undefined")
-            found = page.evaluate("async (rules) => (await axe.run(document, rules)).violations", AXE_RULES)
-            assert [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found] == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            context.close()
+        with sound_page(browser, path, scheme, width):
+            pass

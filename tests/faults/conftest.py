@@ -147,13 +147,6 @@ def evaluation(request: pytest.FixtureRequest) -> Evaluation:
     return made
 
 
-@pytest.fixture
-def filled_cache(trained: Evaluation, commands: Commands) -> Commands:
-    """Commands whose cache has the fits of the undisturbed run."""
-    shutil.copytree(trained.reference.parent / "cache", commands.cache)
-    return commands
-
-
 TASKS = "xnli:de+hi,udpos:de,tatoeba:de"
 EVAL = (
     *("eval", "--tasks", TASKS, "--model", "baseline:char-ngram", "--data", "sample", "--recipe", "quick"),

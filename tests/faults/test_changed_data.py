@@ -118,14 +118,21 @@ def test_fitting_and_classifying(commands: Commands, tmp_path: Path, without_dro
     )
 
 
-@pytest.mark.parametrize(("task", "ability"), [("xnli:en", "loglikelihood"), ("xquad:en", "generate")])
-def test_ranking_and_generating(
-    commands: Commands, tmp_path: Path, decoder_folder: Path, task: str, ability: str
+@pytest.mark.parametrize(
+    ("tasks", "model", "ability"),
+    [
+        (("xnli:en",), "decoder_folder", "loglikelihood"),
+        (("xquad:en",), "decoder_folder", "generate"),
+        (("tatoeba:de", "--protocol", "frozen"), "encoder_folder", "embed"),
+    ],
+)
+def test_ranking_generating_and_embedding(
+    request: pytest.FixtureRequest,
+    commands: Commands,
+    tmp_path: Path,
+    tasks: tuple[str, ...],
+    model: str,
+    ability: str,
 ) -> None:
-    arguments = ("--tasks", task, "--model", f"hf:{decoder_folder}")
+    arguments = ("--tasks", *tasks, "--model", f"hf:{request.getfixturevalue(model)}")
     assert_survives(commands, tmp_path, *arguments, parts_shown=(f"({ability})",))
-
-
-def test_embedding(commands: Commands, tmp_path: Path, encoder_folder: Path) -> None:
-    arguments = ("--tasks", "tatoeba:de", "--protocol", "frozen", "--model", f"hf:{encoder_folder}")
-    assert_survives(commands, tmp_path, *arguments, parts_shown=("(embed)",))

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,26 +19,32 @@ from harness.storage.files import file_digest
 from harness.storage.run_folder import Run
 
 from ..conftest import Cli
+from .command import wait_until
+from .conftest import TASKS
 from .evaluation import answers, requests
+from .mood_spec import MOOD
 
 Edit = Callable[[Path, Callable[[Any], None]], None]
 RUN = Path("run")
 REUSE = "--reuse run"
-SPEC = """
-task: moods
-kind: sequence_classification
-version: 1
-description: d
-citation: c
-license: l
-inputs: [text]
-labels: [good, bad]
-metrics: [accuracy]
-transfer: {stages: [moods]}
+SPEC = f"""\
+{MOOD.replace("task: mood", "task: moods")}transfer: {{stages: [moods]}}
 languages:
-  en: {train: {local: train.jsonl, reader: jsonl}, test: {local: en.jsonl, reader: jsonl}}
-  de: {test: {local: de.jsonl, reader: jsonl}}
+  en: {{train: {{local: train.jsonl, reader: jsonl}}, test: {{local: en.jsonl, reader: jsonl}}}}
+  de: {{test: {{local: de.jsonl, reader: jsonl}}}}
 """
+MOODS = (
+    "eval",
+    "--tasks",
+    "moods",
+    "--tasks-from",
+    "moods.yaml",
+    "--data",
+    "data",
+    "--model",
+    "baseline:majority",
+)
+READ_DIFFERENTLY = "changed since the run began: the same files are read in another way"
 ITEMS = '{"text": "fine", "label": "good"}\n{"text": "poor", "label": "bad"}\n'
 
 
@@ -52,19 +57,23 @@ def _rejected(cli: Cli, *further: str, status: int = 2) -> str:
     return err
 
 
+def _evaluate_moods(cli: Cli, spec: str = SPEC) -> None:
+    """Run a task of its own in the working folder."""
+    Path("data").mkdir()
+    Path("moods.yaml").write_text(spec, encoding="utf-8")
+    for name in ("train", "en", "de"):
+        Path(f"data/{name}.jsonl").write_text(ITEMS, encoding="utf-8")
+    status, _, err = cli(*MOODS, "--output", "run")
+    assert status == 0, err
+
+
 # Data, specs, versions, models ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def moods(cli: Cli) -> Mapping[str, Path]:
-    """A run of a task of its own, in the working folder."""
-    Path("data").mkdir()
-    Path("moods.yaml").write_text(SPEC, encoding="utf-8")
-    for name in ("train", "en", "de"):
-        Path(f"data/{name}.jsonl").write_text(ITEMS, encoding="utf-8")
-    command = ("eval", "--tasks", "moods", "--tasks-from", "moods.yaml", "--data", "data", "--output", "run")
-    status, _, err = cli(*command, "--model", "baseline:majority")
-    assert status == 0, err
+    """Files of a run of a task of its own."""
+    _evaluate_moods(cli)
     return {"spec": Path("moods.yaml"), "en": Path("data/en.jsonl"), "train": Path("data/train.jsonl")}
 
 
@@ -72,30 +81,37 @@ def moods(cli: Cli) -> Mapping[str, Path]:
 def test_a_data_file_changed(moods: Mapping[str, Path], cli: Cli, name: str) -> None:
     moods[name].write_text(ITEMS.replace("poor", "bad!"), encoding="utf-8")
     err = _rejected(cli, status=1)
-    message = re.search(
-        r"Error: The data of (.*) changed since the run began: .* \(digest (.*) then, (.*) now\)", err
-    )
-    assert message is not None
-    before, now = message[2], message[3]
-    assert re.fullmatch("[0-9a-f]{12,64}", before)
-    assert re.fullmatch("[0-9a-f]{12,64}", now)
-    assert before != now
-    assert message[1] == f"'moods' in 'en' ({'test' if name == 'en' else 'train'})"
+    digests = re.search(r"\(digest ([0-9a-f]{12,64}) then, ([0-9a-f]{12,64}) now\)", err)
+    assert digests is not None
+    assert digests[1] != digests[2]
+    assert f"The data of 'moods' in 'en' ({'test' if name == 'en' else 'train'}) changed" in err
     assert REUSE in err
     moods[name].write_text(ITEMS, encoding="utf-8")
     assert cli("eval", "--resume", "run")[0] == 0
 
 
-def test_the_same_files_read_in_another_way(moods: Mapping[str, Path], cli: Cli) -> None:
-    text = moods["spec"].read_text(encoding="utf-8")
-    moods["spec"].write_text(
-        text.replace("en.jsonl, ", "en.jsonl, label_map: {fine: good}, "), encoding="utf-8"
-    )
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("en.jsonl, ", "en.jsonl, label_map: {fine: good}, ", f"'moods' in 'en' (test) {READ_DIFFERENTLY}"),
+        ("license: cc0-1.0", "license: other", "The document of the task 'moods' changed"),
+        ("de: {test: {local: de.jsonl, reader: jsonl}}", "", "The document of the task 'moods' changed"),
+        ("version: 1", "version: 2", "The document of the task 'moods' changed"),
+        ("[good, bad]", "[bad, good]", "The document of the task 'moods' changed"),
+    ],
+)
+def test_a_spec_changed(moods: Mapping[str, Path], cli: Cli, before: str, after: str, message: str) -> None:
+    assert before in SPEC
+    moods["spec"].write_text(SPEC.replace(before, after), encoding="utf-8")
     err = _rejected(cli)
-    assert (
-        "The data of 'moods' in 'en' (test) changed since the run began: the same files are read in another way"
-        in err
-    )
+    assert message in err
+    assert REUSE in err
+
+
+def test_a_data_file_is_gone(moods: Mapping[str, Path], cli: Cli) -> None:
+    moods["en"].unlink()
+    err = _rejected(cli)
+    assert "first at moods:en: " in err
     assert REUSE in err
 
 
@@ -107,9 +123,7 @@ def test_a_cell_without_answers_may_be_fixed(moods: Mapping[str, Path], cli: Cli
         "extends: moods\nlanguages:\n  wo: {provenance: native, test: {local: wo.jsonl, reader: conllu}}\n"
     )
     fragment.write_text(broken, encoding="utf-8")
-    command = ("eval", "--tasks", "moods", "--tasks-from", "moods.yaml", "--tasks-from", "wo.yaml")
-    model = ("--data", "data", "--model", "baseline:majority", "--output", "new")
-    status, _, err = cli(*command, *model)
+    status, _, err = cli(*MOODS, "--tasks-from", "wo.yaml", "--output", "new")
     assert status == 1, err
     first = Run(Path("new")).manifest.resolved["data"]
     fragment.write_text(broken.replace("conllu", "jsonl"), encoding="utf-8")
@@ -126,39 +140,8 @@ def test_a_cell_without_answers_may_be_fixed(moods: Mapping[str, Path], cli: Cli
     fragment.write_text(broken, encoding="utf-8")
     status, _, err = cli("eval", "--resume", "new")
     assert status == 2
-    assert (
-        "The data of 'moods' in 'wo' (test) changed since the run began: the same files are read in another way"
-        in err
-    )
+    assert f"The data of 'moods' in 'wo' (test) {READ_DIFFERENTLY}" in err
     assert "--reuse new" in err
-
-
-def test_a_data_file_is_gone(moods: Mapping[str, Path], cli: Cli) -> None:
-    moods["en"].unlink()
-    err = _rejected(cli)
-    assert "The plan is not the one that the run began with, first at moods:en: " in err
-    assert REUSE in err
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("license: l", "license: other"),
-        ("de: {test: {local: de.jsonl, reader: jsonl}}", ""),
-        ("version: 1", "version: 2"),
-        ("[good, bad]", "[bad, good]"),
-    ],
-)
-def test_a_spec_changed(moods: Mapping[str, Path], cli: Cli, change: tuple[str, str]) -> None:
-    text = moods["spec"].read_text(encoding="utf-8")
-    assert change[0] in text
-    moods["spec"].write_text(text.replace(*change), encoding="utf-8")
-    err = _rejected(cli)
-    assert re.search(
-        r"The document of the task 'moods' changed since the run began: .* \(digest \w+ then, \w+ now\)\.",
-        err,
-    )
-    assert REUSE in err
 
 
 def test_another_version_of_the_harness(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,13 +175,7 @@ def test_another_version_of_a_metric(
     """The table of a run has one metric under a name, whether the version or the code alone changed."""
     files = {"local_scorer/__init__.py": SCORER, "local_scorer/value.py": "VALUE = 1.0"}
     site = install_plugin("local_scorer", files)
-    Path("data").mkdir()
-    Path("moods.yaml").write_text(SPEC.replace("[accuracy]", "[accuracy, ours]"), encoding="utf-8")
-    for name in ("train", "en", "de"):
-        Path(f"data/{name}.jsonl").write_text(ITEMS, encoding="utf-8")
-    arguments = ("--tasks", "moods", "--tasks-from", "moods.yaml", "--model", "baseline:majority")
-    status, _, err = cli("eval", *arguments, "--data", "data", "--output", "run")
-    assert status == 0, err
+    _evaluate_moods(cli, SPEC.replace("[accuracy]", "[accuracy, ours]"))
     code = Run(RUN).manifest.code
     assert code.pop("plugin 'local_scorer'").startswith("local-scorer 1.0 (")
     assert code == {"metric 'ours' in 'en'": "v2", "metric 'ours' in 'de'": "v2"}
@@ -215,28 +192,21 @@ def test_another_version_of_a_metric(
 
 def test_an_option_that_this_version_does_not_know(done: Any, cli: Cli, edit: Edit) -> None:
     edit(RUN / "manifest.json", lambda manifest: manifest["config"].update(colour="red"))
-    err = _rejected(cli)
-    assert "'colour'" in err
+    assert "'colour'" in _rejected(cli)
 
 
-@pytest.mark.parametrize("missing", ["cells", "none"])
-def test_another_option_of_the_model(done: Any, cli: Cli, missing: str) -> None:
-    """What changes no answer may change; only a model that is opened can be compared."""
-    if missing == "none":
-        assert cli("eval", "--resume", "run", "-o", "dimension=64")[0] == 0
-        done.assert_equal(RUN)
-        return
+def test_what_changes_no_answer_may_change(done: Any, cli: Cli) -> None:
+    assert cli("eval", "--resume", "run", "-o", "dimension=64")[0] == 0
+    done.assert_equal(RUN)
+
+
+@pytest.mark.parametrize("change", [("-o", "dimension=64"), ("--model", "baseline:majority")])
+def test_another_model_may_not_answer_what_is_left(done: Any, cli: Cli, change: tuple[str, str]) -> None:
+    """Only a model that is opened can be compared."""
     shutil.rmtree(RUN / "cells")
-    status, _, err = cli("eval", "--resume", "run", "-o", "dimension=64")
+    status, _, err = cli("eval", "--resume", "run", *change)
     assert status == 2
     assert "Error: The model is not the one that the run 'run' began with: " in err
-    assert REUSE in err
-
-
-def test_another_model(done: Any, cli: Cli) -> None:
-    shutil.rmtree(RUN / "cells")
-    status, _, err = cli("eval", "--resume", "run", "--model", "baseline:majority")
-    assert status == 2
     assert REUSE in err
 
 
@@ -244,21 +214,14 @@ def test_another_model(done: Any, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("further", "name"),
+    ("name", "value"),
     [
-        (["--tasks", "xnli"], "tasks"),
-        (["--limit", "3"], "limit"),
-        (["--data", "sample"], "data"),
-        (["--seeds", "1"], "seeds"),
-        (["--chat"], "chat"),
-        (["--output", "other"], "output"),
-        (["--shard", "1/2"], "shard"),
-        (["--locked", "lock.yaml"], "locked"),
-        (["--config", "eval.yaml"], "config"),
+        *(("tasks", "xnli"), ("limit", "3"), ("data", "sample"), ("seeds", "1"), ("chat", None)),
+        *(("output", "other"), ("shard", "1/2"), ("locked", "lock.yaml"), ("config", "eval.yaml")),
     ],
 )
-def test_options_with_resume(done: Any, cli: Cli, further: list[str], name: str) -> None:
-    err = _rejected(cli, *further)
+def test_options_with_resume(done: Any, cli: Cli, name: str, value: str | None) -> None:
+    err = _rejected(cli, f"--{name}", *([] if value is None else [value]))
     assert err.startswith("Error: --resume ")
     assert f"--{name} " in err
 
@@ -276,21 +239,17 @@ def test_no_run(cli: Cli) -> None:
 def test_a_manifest_that_is_damaged(done: Any, cli: Cli) -> None:
     file = RUN / "manifest.json"
     file.write_bytes(file.read_bytes()[:500])
-    err = _rejected(cli, status=1)
-    assert "run/manifest.json cannot be read: " in err
+    assert "run/manifest.json cannot be read: " in _rejected(cli, status=1)
 
 
 def test_results_that_are_missing_or_damaged_are_rewritten(done: Any, cli: Cli) -> None:
     file = RUN / "results.json"
     file.unlink()
-    status, _, err = cli("report", "run")
-    assert status == 2
-    assert err.startswith("Error: The run 'run' has no results yet")
-    assert err.endswith("harness eval --resume run\n")
-    file.write_text("", encoding="utf-8")
-    status, _, err = cli("report", "run")
-    assert status == 1
-    assert err.endswith("harness eval --resume run\n")
+    for expected in (2, 1):
+        status, _, err = cli("report", "run")
+        assert status == expected
+        assert err.endswith("harness eval --resume run\n")
+        file.write_text("", encoding="utf-8")
     assert cli("eval", "--resume", "run")[0] == 0
     done.assert_equal(RUN)
     assert cli("report", "run")[0] == 0
@@ -329,20 +288,8 @@ def test_a_part_of_the_answers_is_reused(done: Any, cli: Cli) -> None:
     [((), 0), (("-o", "ngrams=3"), 6), (("--train-limit", "29"), 6), (("--seeds", "1"), 6)],
 )
 def test_another_model_is_asked_everything(done: Any, cli: Cli, change: tuple[str, ...], asked: int) -> None:
-    status, _, err = cli(
-        *(
-            "eval",
-            "--tasks",
-            "xnli:de",
-            "--model",
-            "baseline:char-ngram",
-            "--data",
-            "sample",
-            "--recipe",
-            "quick",
-        ),
-        *("--train-limit", "30", "--limit", "6", *change, "--reuse", "run", "--output", "second"),
-    )
+    command = (*("xnli:de" if item == TASKS else item for item in done.command), *change)
+    status, _, err = cli(*command, "--reuse", "run", "--output", "second")
     assert status == 0, err
     assert requests(Path("second")) == {"planned": 6, "asked": asked, "reused": 6 - asked}
 
@@ -360,31 +307,25 @@ def test_a_folder_without_answers_is_rejected_before_anything_is_written(done: A
 
 
 @pytest.mark.thorough
-def test_two_commands_on_one_folder(
-    cli: Cli, flaky: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_two_commands_on_one_folder(cli: Cli, flaky: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.running.start.LOCK_PATIENCE", 0.3)
-    command = [
+    command = (
         *("eval", "--tasks", "xnli:de", "--model", "flaky:it", "--data", "sample", "--limit", "4"),
         *("--output", "run"),
-    ]
-    environment = {
-        **os.environ,
-        "FLAKY_SLEEP": "0.1",
-        "PYTHONPATH": os.pathsep.join([str(flaky), os.environ.get("PYTHONPATH", "")]),
-    }
-    first = subprocess.Popen([sys.executable, "-m", "harness", *command], env=environment)
+    )
+    path = os.pathsep.join([str(flaky), os.environ.get("PYTHONPATH", "")])
+    first = subprocess.Popen(
+        [sys.executable, "-m", "harness", *command],
+        env={**os.environ, "FLAKY_SLEEP": "0.1", "PYTHONPATH": path},
+    )
     try:
-        until = time.monotonic() + 60
-        while not (RUN / "manifest.json").exists() and time.monotonic() < until:
-            time.sleep(0.002)
+        wait_until((RUN / "manifest.json").exists, "start of the run")
         first.send_signal(signal.SIGSTOP)
         holder = f"is in use by process {first.pid} on host {socket.gethostname()}, since "
-        for second in (command, ["eval", "--resume", "run"]):
+        for second in (command, ("eval", "--resume", "run")):
             status, _, err = cli(*second)
             assert status == 2
             assert f"Error: The run folder 'run' {holder}" in err
-            assert err.endswith("Wait until that run ends, or give another folder with --output.\n")
     finally:
         first.send_signal(signal.SIGCONT)
         assert first.wait(60) == 0

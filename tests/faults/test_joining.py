@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import UsageError
 
-joining = pytest.importorskip("harness_accelerate.joining", reason="accelerate is not installed")
+joining = pytest.importorskip("harness_accelerate.processes", reason="accelerate is not installed")
 
 
 def test_one_process_that_was_to_be_several_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

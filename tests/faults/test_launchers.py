@@ -20,10 +20,15 @@ from accelerate.commands.config import config_args
 from harness.errors import UsageError
 from harness.planning.run_config import settings
 from harness.registry.registry import Registry
-from harness.running.launch import STATUS_VARIABLE, join_processes, leave_status, needs_start
-from harness_accelerate import joining, starting
-from harness_accelerate.joining import asked_processes, read_asked
-from harness_accelerate.starting import _status, launch_command, read_configuration
+from harness.running.processes import STATUS_VARIABLE, join_processes, leave_status, needs_start
+from harness_accelerate import processes
+from harness_accelerate.processes import (
+    _status,
+    asked_processes,
+    launch_command,
+    read_asked,
+    read_configuration,
+)
 
 from .saved_models import save_encoder
 
@@ -36,7 +41,7 @@ PROGRAM = ["-m", "harness", "eval", "--num-processes", "9", "--output", "launch"
 
 @pytest.fixture(autouse=True)
 def _no_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (joining, config_args):
+    for module in (processes, config_args):
         monkeypatch.setattr(module, "default_config_file", str(tmp_path / "default_config.yaml"))
     for name in ("WORLD_SIZE", "ACCELERATE_MIXED_PRECISION", STATUS_VARIABLE, "RANK"):
         monkeypatch.delenv(name, raising=False)
@@ -125,7 +130,7 @@ use_cpu: false
 
 
 def test_a_configuration_file_sets_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting, "default_config_file", str(tmp_path / "default_config.yaml"))
+    monkeypatch.setattr(processes, "default_config_file", str(tmp_path / "default_config.yaml"))
     file = tmp_path / "own.yaml"
     file.write_text(CONFIGURATION, encoding="utf-8")
     count, found = read_configuration(str(file), None)

@@ -8,8 +8,9 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from .evaluation import read_results
 pytestmark = pytest.mark.thorough
 
 Tamper = Callable[[Any], Any]
+Pieces = Callable[[str], Iterable[bytes]]
+"""Return what a server sends, from the header of the key."""
 RANKED = ("eval", "--tasks", "xcopa:sw", "--data", "sample", "--limit", "4")
 WRITTEN = ("eval", "--tasks", "xnli:en", "--data", "sample", "--limit", "4", "--prompt", "letters")
 
@@ -62,19 +65,13 @@ def server(tokenizer: Path) -> Iterator[Any]:
         running.shutdown()
 
 
-def last_of(choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the number of a prompt's last token, as vLLM gives it."""
-    [number] = choice["prompt_logprobs"][-1].values()
-    found: dict[str, Any] = number
-    return found
-
-
 def set_last(name: str, value: Any) -> Tamper:
     """Return what gives the last token of every prompt another value."""
 
     def tamper(answer: Any) -> Any:
         for choice in answer["choices"]:
-            last_of(choice)[name] = value
+            for number in choice["prompt_logprobs"][-1].values():
+                number[name] = value
         return answer
 
     return tamper
@@ -106,15 +103,23 @@ def one_more_counted(answer: Any) -> Any:
     return answer
 
 
-def echoed(place: Callable[[dict[str, Any]], Any]) -> Tamper:
+def echoed(change: Callable[[dict[str, Any]], Any]) -> Tamper:
     """Return what changes the table of an echoed prompt."""
 
     def tamper(answer: Any) -> Any:
         for choice in answer["choices"]:
-            place(choice["logprobs"])
+            change(choice["logprobs"])
         return answer
 
     return tamper
+
+
+def _as_texts(table: dict[str, Any]) -> None:
+    table["token_logprobs"] = [str(number) for number in table["token_logprobs"]]
+
+
+def _with_other_ids(table: dict[str, Any]) -> None:
+    table["tokens"] = ["token_id:999999"] * len(table["tokens"])
 
 
 LIES = {
@@ -132,11 +137,7 @@ LIES = {
     "an index as text": ("prompt_logprobs", set_choice("index", "0"), "choices"),
     "a token more": ("prompt_logprobs", one_more_counted, "usage.prompt_tokens"),
     "a token more in the echo": ("echo", one_more_counted, "usage.prompt_tokens"),
-    "texts in the echo": (
-        "echo",
-        echoed(lambda table: table.update(token_logprobs=[str(n) for n in table["token_logprobs"]])),
-        "token_logprobs",
-    ),
+    "texts in the echo": ("echo", echoed(_as_texts), "token_logprobs"),
     "texts among the likeliest": (
         "echo",
         echoed(lambda table: table["top_logprobs"][1].update(a="-0.1")),
@@ -147,11 +148,7 @@ LIES = {
         echoed(lambda table: table["token_logprobs"].__setitem__(1, float("nan"))),
         "token_logprobs",
     ),
-    "named ids of other tokens": (
-        "echo",
-        echoed(lambda table: table.update(tokens=["token_id:999999"] * len(table["tokens"]))),
-        "logprobs.tokens",
-    ),
+    "named ids of other tokens": ("echo", echoed(_with_other_ids), "logprobs.tokens"),
 }
 
 
@@ -216,7 +213,7 @@ KEY = "sk-trust-0123456789abcdef"
 class Raw:
     """A server on a socket: sends the same bytes, piece by piece, as the answer to every POST below /v1."""
 
-    def __init__(self, pieces: Callable[[str], Iterable[bytes]], seconds: float = 0.0) -> None:
+    def __init__(self, pieces: Pieces, seconds: float = 0.0) -> None:
         self.asked = 0
         self._pieces = pieces
         self._seconds = seconds
@@ -267,7 +264,7 @@ def raw() -> Iterator[Callable[..., Raw]]:
     """A function that starts a `Raw` server."""
     started: list[Raw] = []
 
-    def start(pieces: Callable[[str], Iterable[bytes]], seconds: float = 0.0) -> Raw:
+    def start(pieces: Pieces, seconds: float = 0.0) -> Raw:
         started.append(Raw(pieces, seconds))
         return started[-1]
 
@@ -313,7 +310,7 @@ def test_a_key_that_a_failing_server_echoes_is_never_kept_or_shown(
     raw: Callable[..., Raw],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    pieces: Callable[[str], Iterable[bytes]],
+    pieces: Pieces,
     debug: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("TRUST_KEY", KEY)
@@ -368,10 +365,20 @@ def with_surrogate(answer: Any) -> Any:
     return answer
 
 
-def test_a_lone_surrogate_is_replaced_and_its_item_flagged(cli: Cli, server: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["answer", "journal"])
+def test_a_lone_surrogate_is_replaced_and_its_item_flagged(
+    cli: Cli, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
     server.tamper = with_surrogate
     run = tmp_path / "run"
-    status, out, err = cli(*WRITTEN, "--model", f"openai:{server.url}", "--output", run)
+    command: tuple[object, ...] = (*WRITTEN, "--model", f"openai:{server.url}", "--output", run)
+    if where == "journal":  # as the harness wrote it before texts were cleaned
+        with monkeypatch.context() as before:
+            before.setattr("harness.storage.redaction._SURROGATE", re.compile("(?!)"))
+            assert cli(*command)[0] == 1
+        asked = len(server.requests)
+        command = ("eval", "--resume", run)
+    status, out, err = cli(*command)
     assert status == 0, err
     [cell] = read_results(run)["cells"]
     assert (cell["status"], cell["replaced"]) == ("ok", 4)
@@ -379,22 +386,7 @@ def test_a_lone_surrogate_is_replaced_and_its_item_flagged(cli: Cli, server: Any
         assert record.prediction["raw"] == "A \ufffd!"
         assert record.flags["replaced"]
     assert "4 answers with U+FFFD" in out
-
-
-def test_a_journal_that_holds_one_can_be_resumed(
-    cli: Cli, server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.tamper = with_surrogate
-    run = tmp_path / "run"
-    with monkeypatch.context() as before:  # as the harness wrote it before texts were cleaned
-        before.setattr("harness.storage.redaction._SURROGATE", re.compile("(?!)"))
-        assert cli(*WRITTEN, "--model", f"openai:{server.url}", "--output", run)[0] == 1
-    asked = len(server.requests)
-    status, _, err = cli("eval", "--resume", run)
-    assert status == 0, err
-    [cell] = read_results(run)["cells"]
-    assert (cell["status"], cell["replaced"]) == ("ok", 4)
-    assert len(server.requests) == asked, "the journal was not used"
+    assert where == "answer" or len(server.requests) == asked, "the journal was not used"
 
 
 def test_no_decoded_bytes_give_a_surrogate(tokenizer: Path) -> None:
@@ -407,46 +399,28 @@ def test_no_decoded_bytes_give_a_surrogate(tokenizer: Path) -> None:
     assert not any("\ud800" <= character <= "\udfff" for text in texts for character in text)
 
 
-def dripping_head(_: str) -> Iterator[bytes]:
-    """Send headers for ever."""
-    yield b"HTTP/1.1 200 OK\r\n"
-    while True:
-        yield b"X"
+def endless(head: bytes, piece: bytes) -> Pieces:
+    """Send a head, and the same piece for ever."""
+    return lambda _: chain([head], repeat(piece))
 
 
-def dripping_body(_: str) -> Iterator[bytes]:
-    """Send a body for ever that is announced as long."""
-    yield b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
-    while True:
-        yield b" "
+OK = b"HTTP/1.1 200 OK\r\n"
+DRIPS = {
+    "headers": endless(OK, b"X"),
+    "a long body": endless(OK + b"Content-Length: 1000000\r\n\r\n", b" "),
+    "a body until closed": endless(b"HTTP/1.0 200 OK\r\n\r\n", b" "),
+    "chunks": endless(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+}
+INTERIM = endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
+HUGE = {
+    "announced": lambda _: [OK + b"Content-Length: 100000000000000\r\n\r\n{"],
+    "a chunk": endless(OK + b"Transfer-Encoding: chunked\r\n\r\nffffffffffff\r\n", b" " * 65_536),
+}
 
 
-def dripping_until_closed(_: str) -> Iterator[bytes]:
-    """Send a body for ever that ends with the connection."""
-    yield b"HTTP/1.0 200 OK\r\n\r\n"
-    while True:
-        yield b" "
-
-
-def dripping_chunks(_: str) -> Iterator[bytes]:
-    """Send chunks for ever."""
-    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-    while True:
-        yield b"1\r\n \r\n"
-
-
-def many_headers(_: str) -> Iterator[bytes]:
-    """Send interim answers for ever."""
-    while True:
-        yield b"HTTP/1.1 100 Continue\r\n\r\n" * 1000
-
-
-DRIPS = [dripping_head, dripping_body, dripping_until_closed, dripping_chunks]
-
-
-@pytest.mark.parametrize("pieces", [*DRIPS, many_headers])
+@pytest.mark.parametrize("pieces", [*DRIPS.values(), INTERIM], ids=[*DRIPS, "interim answers"])
 def test_a_request_ends_within_its_time(
-    cli: Cli, raw: Callable[..., Raw], tmp_path: Path, pieces: Callable[[str], Iterable[bytes]]
+    cli: Cli, raw: Callable[..., Raw], tmp_path: Path, pieces: Pieces
 ) -> None:
     server, run = raw(pieces, 0.05), tmp_path / "run"
     options = ("-o", "timeout=0.5", "-o", "retries=0", "--output", run)
@@ -457,21 +431,9 @@ def test_a_request_ends_within_its_time(
     assert "within 0.5 s" in cell["reason"]
 
 
-def announced(_: str) -> list[bytes]:
-    """Announce a body of 100 TB."""
-    return [b"HTTP/1.1 200 OK\r\nContent-Length: 100000000000000\r\n\r\n{"]
-
-
-def one_chunk(_: str) -> Iterator[bytes]:
-    """Announce a chunk of 256 TB, and send it."""
-    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\n"
-    while True:
-        yield b" " * 65_536
-
-
-@pytest.mark.parametrize("pieces", [announced, one_chunk])
+@pytest.mark.parametrize("pieces", HUGE.values(), ids=HUGE)
 def test_an_answer_has_a_largest_size(
-    cli: Cli, raw: Callable[..., Raw], tmp_path: Path, pieces: Callable[[str], Iterable[bytes]]
+    cli: Cli, raw: Callable[..., Raw], tmp_path: Path, pieces: Pieces
 ) -> None:
     server, run = raw(pieces), tmp_path / "run"
     options = ("-o", "max_answer_mib=1", "--output", run)
@@ -481,30 +443,39 @@ def test_an_answer_has_a_largest_size(
     assert "max_answer_mib" in cell["reason"]
 
 
+def _signal_when(ready: Callable[[float], object], number: int) -> threading.Thread:
+    """Send this process a signal as soon as a condition holds, which is asked with seconds to wait."""
+
+    def stop() -> None:
+        while not ready(0.02):
+            pass
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    return thread
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("pieces", DRIPS)
+@pytest.mark.parametrize("pieces", DRIPS.values(), ids=DRIPS)
 def test_one_signal_ends_a_run_that_waits_for_a_dripping_server(
     cli: Cli,
     raw: Callable[..., Raw],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    pieces: Callable[[str], Iterable[bytes]],
+    pieces: Pieces,
     number: int,
 ) -> None:
     monkeypatch.setattr("harness_vllm.session.SECONDS_TO_FINISH", 0.3)
     server, run = raw(pieces, 0.05), tmp_path / "run"
-    ended = threading.Event()
 
-    def stop() -> None:
-        while not server.asked and not ended.wait(0.02):
-            pass
-        os.kill(os.getpid(), number)
+    def is_asked(seconds: float) -> bool:
+        time.sleep(seconds)
+        return server.asked > 0
 
-    thread = threading.Thread(target=stop)
-    thread.start()
+    thread = _signal_when(is_asked, number)
     started = time.monotonic()
     status, _, err = cli(*WRITTEN, "--model", f"openai:{server.url}", "--output", run)
-    ended.set()
     thread.join()
     assert status == 130, err
     assert time.monotonic() - started < 60, "it waited for the timeout of 300 s"
@@ -537,12 +508,7 @@ def test_one_signal_ends_a_run_that_opens_a_silent_server(
 
     server.RequestHandlerClass = Silent
 
-    def stop() -> None:
-        if hanging.wait(60):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=stop)
-    thread.start()
+    thread = _signal_when(hanging.wait, signal.SIGTERM)
     started = time.monotonic()
     given = (*RANKED, "--model", f"vllm:{server.url}", "-o", f"tokenizer={tokenizer}")
     status, _, err = cli(*given, "--output", tmp_path / "run")

@@ -25,7 +25,6 @@ from harness.statistics import (
     independent_mean,
     mean_of_codes,
     stratified_mean,
-    tied_with_best,
     wilson,
 )
 from harness.storage.results import SuiteSummary
@@ -87,20 +86,15 @@ def test_bounds_of_constant_means_hold_as_often_as_they_say() -> None:
     draws = np.random.default_rng(1)
     for p, count, languages in ((0.02, 12, 5), (0.002, 60, 3), (0.995, 40, 4)):
         seen = draws.binomial(count, p, size=(4000, languages)) / count
-        constant = [own for own in seen if set(own) <= {0.0, 1.0}]
-        missed = 0
-        for own in constant:
-            parts = [clustered_mean(np.full(count, value), [None] * count) for value in own]
-            found = independent_mean(parts, float(own.mean()))
-            assert found.low is not None
-            assert found.high is not None
-            missed += not found.low <= p <= found.high
+        constant = [shares for shares in seen if set(shares) <= {0.0, 1.0}]
         assert constant
+        missed = 0
+        for shares in constant:
+            parts = [clustered_mean(np.full(count, share), [None] * count) for share in shares]
+            bounds = independent_mean(parts, float(shares.mean()))
+            assert bounds.low is not None and bounds.high is not None
+            missed += not bounds.low <= p <= bounds.high
         assert missed / len(seen) <= 0.05
-
-
-def test_tied_with_the_best_where_no_test_says_otherwise() -> None:
-    assert tied_with_best([0.9, 0.8, 0.7], [None, None, 0.001]) == [True, True, False]
 
 
 def _classes(html: str, text: str) -> set[str]:
@@ -113,13 +107,6 @@ def _page(*fields: Score) -> str:
     columns = tuple(f"test {number}" for number in range(len(fields)))
     matrix = Matrix(title="T", corner="c", columns=columns, rows=(("en", fields),), heat=True)
     return str(html_blocks([error_table(matrix)]))
-
-
-def test_a_score_has_one_colour_whatever_else_its_column_holds() -> None:
-    pages = [_page(Score(value=0.429), Score(value=other)) for other in (0.431, 0.99, 0.03)]
-    assert [_classes(html, "42.9") for html in pages] == [{"e3"}] * 3
-    assert all('class="key e8"' in html for html in pages)
-    assert heat_class(42.9, 0.0, 100.0) == "h3"
 
 
 def _levels(values: list[float | None], reach: float | None = 6.0) -> list[float | None]:
@@ -152,7 +139,12 @@ def test_scores_at_chance_have_the_first_colour(sample_run: Run) -> None:
     assert "chance, or 0 where it is not known" in html
 
 
-def test_error_rates_and_gaps_have_colours_of_their_own() -> None:
+def test_a_score_has_one_colour_whatever_else_its_column_holds() -> None:
+    pages = [_page(Score(value=0.429), Score(value=other)) for other in (0.431, 0.99, 0.03)]
+    assert [_classes(html, "42.9") for html in pages] == [{"e3"}] * 3
+    assert all('class="key e8"' in html for html in pages)
+    assert heat_class(42.9, 0.0, 100.0) == "h3"
+    # Error rates have colours of their own.
     html = _page(Score(value=0.95, interval=(0.9, 1.0)), Score(value=0.05, interval=(0.0, 0.1)))
     assert [_classes(html, text) for text in ("95.0", "5.0")] == [{"e8"}, {"e0"}]
     assert not re.search(r"class=\"[^\"]*\bh\d", html)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.running.signals import SAME_WISH, Interrupted, Interruption
+from harness.running.processes import SAME_WISH, Interrupted, Interruption
 
 pytestmark = pytest.mark.thorough
 
@@ -111,7 +111,7 @@ def test_what_was_ignored_stays_ignored() -> None:
 
 def test_a_background_command_of_a_shell() -> None:
     code = (
-        "import os, signal\nfrom harness.running.signals import Interruption\nasked = Interruption()\n"
+        "import os, signal\nfrom harness.running.processes import Interruption\nasked = Interruption()\n"
         "with asked.listening():\n    os.kill(os.getpid(), signal.SIGINT)\nprint(asked.requested())\n"
     )
     command = f"{sys.executable} -c '{code}' & wait"

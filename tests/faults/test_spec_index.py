@@ -18,8 +18,7 @@ import yaml
 import harness.specs.folder
 from harness.specs import loading
 from harness.specs.catalog import Catalog
-from harness.specs.folder import read_folder
-from harness.specs.index import FOLDER, SpecIndex
+from harness.specs.folder import INDEX_FOLDER, SpecIndex, read_folder
 
 Harness = Callable[..., Any]
 Names = Callable[[], dict[str, Any]]
@@ -71,7 +70,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _index(cache: Path) -> Path:
-    [path] = (cache / FOLDER).iterdir()
+    [path] = (cache / INDEX_FOLDER).iterdir()
     return path
 
 
@@ -139,7 +138,7 @@ def test_another_reader_parses_again(
     monkeypatch.setattr(yaml, "__version__", "0.0")
     names()
     assert len(parsed) == 6
-    monkeypatch.setattr("harness.specs.index._reader", lambda: "another")
+    monkeypatch.setattr("harness.specs.folder._reader_digest", lambda: "another")
     names()
     assert len(parsed) == 9
 
@@ -175,10 +174,10 @@ def test_an_index_that_cannot_be_read_or_written(names: Names, cache: Path, tmp_
     path.mkdir()
     assert names() == right
     for item in cache.rglob("*"):
-        assert item in (cache / FOLDER, path)
+        assert item in (cache / INDEX_FOLDER, path)
     path.rmdir()
-    (cache / FOLDER).rmdir()
-    (cache / FOLDER).write_text("a file", encoding="utf-8")
+    (cache / INDEX_FOLDER).rmdir()
+    (cache / INDEX_FOLDER).write_text("a file", encoding="utf-8")
     assert names() == right
 
 
@@ -216,13 +215,13 @@ def test_many_processes_and_threads_at_once(folder: Path, names: Names, cache: P
         "    assert sorted(item.name for item in found.entries) == sys.argv[2].split(), found.problems\n"
         "    for path in Path(sys.argv[3]).glob('*.json'): path.unlink(missing_ok=True)\n"
     )
-    words = [sys.executable, "-c", code, str(folder), "a b c", str(cache / FOLDER)]
+    words = [sys.executable, "-c", code, str(folder), "a b c", str(cache / INDEX_FOLDER)]
     started = [subprocess.Popen(words) for _ in range(2)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: set(names()), range(40)))
     assert all(item == {"a", "b", "c"} for item in found)
     assert [process.wait() for process in started] == [0, 0]
-    assert not [path for path in (cache / FOLDER).iterdir() if path.suffix != ".json"]
+    assert not [path for path in (cache / INDEX_FOLDER).iterdir() if path.suffix != ".json"]
 
 
 def test_every_shipped_document_comes_back_as_it_was(cache: Path) -> None:

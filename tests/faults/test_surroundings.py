@@ -21,6 +21,14 @@ SPEC = f"""\
 """
 
 
+def evaluate_majority(
+    cli: Cli, run: Path, tasks: str, *further: object, data: object = "sample"
+) -> tuple[int, str, str]:
+    """Evaluate the baseline of the commonest label, and return how the command ended."""
+    given = ("--tasks", tasks, "--data", data, "--model", "baseline:majority")
+    return cli("eval", *given, "--output", run, *further)
+
+
 def write_items(folder: Path, labels: str = "gbgbgb") -> Path:
     """Write a test file of the task `mood` and return it."""
     names = {"g": "good", "b": "bad"}
@@ -46,22 +54,17 @@ def mood(tmp_path: Path) -> Path:
 def test_a_task_with_test_data_alone_is_skipped_and_the_others_run(
     cli: Cli, mood: Path, tmp_path: Path
 ) -> None:
-    status, _, _ = cli("tasks", "validate", mood)
-    assert status == 0
+    assert cli("tasks", "validate", mood)[0] == 0
     run = tmp_path / "run"
-    given = ("eval", "--tasks", "mood,xnli:en", "--tasks-from", mood, "--data", "sample", "--output", run)
-    status, out, err = cli(*given, "--model", "baseline:majority")
+    status, out, err = evaluate_majority(cli, run, "mood,xnli:en", "--tasks-from", mood)
     assert status == 0, err
     assert {cell["task"] for cell in read_results(run)["cells"] if cell["status"] == "ok"} == {"xnli"}
     assert "'transfer'" in out + err
-
-
-def test_without_another_task_the_sentence_says_what_to_add(cli: Cli, mood: Path, tmp_path: Path) -> None:
+    # Without another task it says what to add.
     write_items(tmp_path / "data")
-    given = ("eval", "--tasks", "mood", "--tasks-from", mood, "--data", tmp_path / "data")
-    status, _, err = cli(*given, "--model", "baseline:majority")
-    assert status == 2
-    assert "'transfer'" in err
+    alone = evaluate_majority(cli, tmp_path / "b", "mood", "--tasks-from", mood, data=tmp_path / "data")
+    assert alone[0] == 2
+    assert "'transfer'" in alone[2]
 
 
 def test_an_observer_cannot_change_scores(cli: Cli, install_plugin: InstallPlugin, tmp_path: Path) -> None:
@@ -78,8 +81,7 @@ def harness_cell_finished(cell):
 """,
     )
     run = tmp_path / "run"
-    given = ("eval", "--tasks", "xnli:en", "--data", "sample", "--output", run)
-    assert cli(*given, "--model", "baseline:majority")[0] == 0
+    assert evaluate_majority(cli, run, "xnli:en")[0] == 0
     [cell] = read_results(run)["cells"]
     assert cell["n"] < 12345
     assert cell["metrics"]["accuracy"]["value"] < 0.999
@@ -116,8 +118,7 @@ def test_a_file_that_changes_or_vanishes_fails_its_cell_alone(
         (data / f"{split}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     install_plugin("changing", CHANGING.format(file=str(data / "test-sw.tsv"), change=change))
     run = tmp_path / "run"
-    given = ("eval", "--tasks", "xnli:en+sw", "--data", data.parent, "--output", run)
-    status, _, err = cli(*given, "--model", "baseline:majority")
+    status, _, err = evaluate_majority(cli, run, "xnli:en+sw", data=data.parent)
     assert status == 1, err
     by_language = {cell["language"]: cell for cell in read_results(run)["cells"]}
     assert by_language["en"]["status"] == "ok"
@@ -136,8 +137,7 @@ def test_a_resumed_run_folder_cannot_allow_code(
     cli: Cli, tmp_path: Path, known: dict[str, Any], needed: list[str]
 ) -> None:
     run = tmp_path / "run"
-    given = ("eval", "--tasks", "xnli:en", "--data", "sample", "--output", run)
-    assert cli(*given, "--model", "baseline:majority")[0] == 0
+    assert evaluate_majority(cli, run, "xnli:en")[0] == 0
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     manifest["config"] |= known
     (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
@@ -152,43 +152,25 @@ def test_a_resumed_run_folder_cannot_allow_code(
 def finished(cli: Cli, tmp_path: Path) -> Path:
     """A finished run of a baseline on sample items."""
     run = tmp_path / "run"
-    given = ("eval", "--tasks", "xnli:en+sw", "--data", "sample", "--output", run)
-    assert cli(*given, "--model", "baseline:majority")[0] == 0
+    assert evaluate_majority(cli, run, "xnli:en+sw")[0] == 0
     return run
 
 
-def _without(content: Any, *place: Any) -> None:
-    for key in place[:-1]:
-        content = content[key]
-    del content[place[-1]]
+def _without(parent: Any, key: Any) -> None:
+    del parent[key]
 
 
-def _of_another_type(content: Any, *place: Any) -> None:
-    for key in place[:-1]:
-        content = content[key]
-    content[place[-1]] = "x" if not isinstance(content[place[-1]], str) else 3
+def _of_another_type(parent: Any, key: Any) -> None:
+    parent[key] = 3 if isinstance(parent[key], str) else "x"
 
 
-PLACES: dict[str, list[tuple[Any, ...]]] = {
+PLACES: dict[str, list[list[Any]]] = {
     "manifest.json": [
-        ("config",),
-        ("tasks",),
-        ("tasks", "xnli"),
-        ("cells",),
-        ("versions",),
-        ("resolved",),
-        ("model",),
+        *(["config"], ["tasks"], ["tasks", "xnli"], ["cells"], ["versions"], ["resolved"], ["model"]),
     ],
     "results.json": [
-        ("cells",),
-        ("tasks",),
-        ("suites",),
-        ("run",),
-        ("model",),
-        ("cells", 0, "metrics"),
-        ("cells", 0, "status"),
-        ("cells", 0, "language"),
-        ("tasks", 0, "value"),
+        *(["cells"], ["tasks"], ["suites"], ["run"], ["model"], ["tasks", 0, "value"]),
+        *(["cells", 0, name] for name in ("metrics", "status", "language")),
     ],
 }
 
@@ -198,19 +180,15 @@ PLACES: dict[str, list[tuple[Any, ...]]] = {
     ("file", "place"), [(file, place) for file, places in PLACES.items() for place in places]
 )
 def test_a_damaged_run_folder_is_an_error_of_that_folder(
-    cli: Cli, finished: Path, harm: Any, file: str, place: tuple[Any, ...]
+    cli: Cli, finished: Path, harm: Any, file: str, place: list[Any]
 ) -> None:
-    content = json.loads((finished / file).read_text(encoding="utf-8"))
-    harm(content, *place)
+    content = parent = json.loads((finished / file).read_text(encoding="utf-8"))
+    for key in place[:-1]:
+        parent = parent[key]
+    harm(parent, place[-1])
     (finished / file).write_text(json.dumps(content), encoding="utf-8")
-    commands = [
-        ("report", finished),
-        ("score", finished),
-        ("compare", finished, finished),
-        ("diagnose", finished),
-        ("eval", "--resume", finished),
-    ]
-    for command in commands:
+    for name in ("report", "score", "compare", "diagnose", "eval --resume"):
+        command = (*name.split(), finished, *([finished] if name == "compare" else []))
         status, out, err = cli(*command)
         assert "fault of the harness" not in out + err, (command, err)
         assert status in {0, 1, 2}
@@ -223,31 +201,18 @@ def test_a_damaged_run_folder_is_an_error_of_that_folder(
 def test_python_settings_are_read_as_a_user_means_them(
     tmp_path: Path, settings: dict[str, Any], cells: int
 ) -> None:
-    run = evaluate(
-        "xnli:en+sw" if "languages" not in settings else "xnli",
-        "baseline:majority",
-        data="sample",
-        output=tmp_path / "run",
-        **settings,
-    )
+    tasks = "xnli" if "languages" in settings else "xnli:en+sw"
+    run = evaluate(tasks, "baseline:majority", data="sample", output=tmp_path / "run", **settings)
     assert len(run.cells) == cells
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"limit": "ten"}, "limit"),
-        ({"seeds": "x"}, "seeds"),
-        ({"model": object()}, "model"),
-        ({"options": 3}, "options"),
-    ],
+    "settings",
+    [{"limit": "ten"}, {"seeds": "x"}, {"model": object()}, {"options": 3}],
+    ids=lambda given: next(iter(given)),
 )
-def test_other_values_are_usage_errors(settings: dict[str, Any], name: str, tmp_path: Path) -> None:
-    given: dict[str, Any] = {
-        "model": "baseline:majority",
-        "data": "sample",
-        "output": tmp_path / "run",
-        **settings,
-    }
+def test_other_values_are_usage_errors(settings: dict[str, Any], tmp_path: Path) -> None:
+    given: dict[str, Any] = {"model": "baseline:majority", "data": "sample", "output": tmp_path / "run"}
+    [name] = settings
     with pytest.raises(UsageError, match=name):
-        evaluate("xnli:en", **given)
+        evaluate("xnli:en", **{**given, **settings})

@@ -20,6 +20,7 @@ from harness.running.session import check_output_folder, prepare
 from harness.storage.run_folder import Run
 
 from ..conftest import Cli
+from .mood_spec import MOOD
 
 Say = Callable[[str], str]
 
@@ -77,6 +78,9 @@ def chat() -> Iterator[ChatServer]:
     yield server
     server.shutdown()
     server.server_close()
+
+
+MAJORITY = ("--tasks", "xnli:en", "--data", "sample", "--model", "baseline:majority")
 
 
 def config(tasks: str, model: str, **settings: Any) -> RunConfig:
@@ -167,20 +171,22 @@ def test_a_cell_whose_answers_cannot_be_read_has_no_score(half_read: Run) -> Non
         ("tatoeba:de", {"recipe": "quick", "protocols": ("frozen",)}, "--recipe quick"),
         ("tatoeba:de", {"train_limit": 5, "protocols": ("frozen",)}, "--train-limit 5"),
         ("xnli:en", {"instruction_language": "de"}, "--instruction-language de"),
+        *(
+            ("xnli:en", settings, None)
+            for settings in ({}, {"seeds": (1, 2)}, {"recipe": "quick"}, {"train_limit": 5})
+        ),
+        ("tatoeba:de", {"protocols": ("frozen",)}, None),
+        ("xnli:en", {"train_languages": ("en",)}, None),
     ],
 )
-def test_an_option_without_effect_is_a_note(tasks: str, settings: dict[str, Any], option: str) -> None:
-    plan = prepare(config(tasks, "baseline:majority", **settings)).plan
-    assert [note for note in plan.notes if note.startswith(f"{option} ")]
-    without = prepare(config(tasks, "baseline:majority", protocols=settings.get("protocols", ()))).plan
-    assert without.notes == ()
-
-
-@pytest.mark.parametrize(
-    "settings", [{"seeds": (1, 2)}, {"recipe": "quick"}, {"train_limit": 5}, {"train_languages": ("en",)}]
-)
-def test_an_option_with_an_effect_is_not(settings: dict[str, Any]) -> None:
-    assert prepare(config("xnli:en", "baseline:majority", **settings)).plan.notes == ()
+def test_only_an_option_without_effect_is_a_note(
+    tasks: str, settings: dict[str, Any], option: str | None
+) -> None:
+    notes = prepare(config(tasks, "baseline:majority", **settings)).plan.notes
+    if option is None:
+        assert notes == ()
+    else:
+        assert [note for note in notes if note.startswith(f"{option} ")]
 
 
 def test_prompt_options_count_for_a_model_that_is_prompted(chat: ChatServer) -> None:
@@ -191,10 +197,9 @@ def test_prompt_options_count_for_a_model_that_is_prompted(chat: ChatServer) -> 
 
 
 def test_the_note_is_shown_before_the_run_and_kept(cli: Cli, tmp_path: Path) -> None:
-    given = ("--tasks", "xnli:en", "--data", "sample", "--model", "baseline:majority", "--shots", "5")
-    _, out, _ = cli("plan", *given)
+    _, out, _ = cli("plan", *MAJORITY, "--shots", "5")
     assert "note: --shots 5 " in out
-    status, _, err = cli("eval", *given, "--output", tmp_path / "run")
+    status, _, err = cli("eval", *MAJORITY, "--shots", "5", "--output", tmp_path / "run")
     assert status == 0
     assert "note: --shots 5 " in err
     for name in ("manifest.json", "results.json"):
@@ -206,28 +211,18 @@ def test_an_unknown_prompt_is_an_error(cli: Cli) -> None:
     with pytest.raises(UnknownNameError) as caught:
         prepare(config("xnli:en,xquad:en", "baseline:majority", prompt=("leters",)))
     assert caught.value.near == ["letters"]
-    given = ("eval", "--tasks", "xnli:en", "--data", "sample", "--model", "baseline:majority")
-    assert cli(*given, "--prompt", "nosuchprompt")[0] == 2
+    assert cli("eval", *MAJORITY, "--prompt", "nosuchprompt")[0] == 2
     assert not Path("runs").exists()
 
 
-MOODS = """\
-task: mood
-kind: sequence_classification
-version: 1
-description: Moods of short texts.
-citation: mine2026moods
-license: cc0-1.0
-inputs: [text]
-labels: [good, bad]
-metrics: [accuracy, macro_f1]
-score_metrics: [accuracy, macro_f1]
+MOODS = f"""\
+{MOOD.replace("[accuracy]", "[accuracy, macro_f1]")}score_metrics: [accuracy, macro_f1]
 chance: 0.5
-transfer: {source: en, stages: [mood], recipe: quick}
+transfer: {{source: en, stages: [mood], recipe: quick}}
 languages:
   en:
-    train: {local: mood.jsonl, reader: jsonl}
-    test: {local: test.jsonl, reader: jsonl}
+    train: {{local: mood.jsonl, reader: jsonl}}
+    test: {{local: test.jsonl, reader: jsonl}}
     provenance: native
 """
 
@@ -288,14 +283,12 @@ def test_a_folder_that_holds_something_else_is_no_output(cli: Cli, tmp_path: Pat
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(UsageError):
         check_output_folder(config("xnli:en", "baseline:majority", output=Path(output)))
-    given = ("eval", "--tasks", "xnli:en", "--data", "sample", "--model", "baseline:majority")
-    assert cli(*given, "--output", output)[0] == 2
+    assert cli("eval", *MAJORITY, "--output", output)[0] == 2
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_an_empty_folder_becomes_a_run(cli: Cli) -> None:
     Path("empty").mkdir()
-    given = ("eval", "--tasks", "xnli:en", "--data", "sample", "--model", "baseline:majority")
-    assert cli(*given, "--output", "empty")[0] == 0
+    assert cli("eval", *MAJORITY, "--output", "empty")[0] == 0
     assert Path("empty/results.json").is_file()
-    assert cli(*given, "--output", "empty")[0] == 2
+    assert cli("eval", *MAJORITY, "--output", "empty")[0] == 2

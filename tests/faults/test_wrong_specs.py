@@ -12,14 +12,14 @@ import pytest
 
 from harness.checks.shared_rows import audit_own_rows
 from harness.data.readers.squad import SQUAD
-from harness.data.readers.structured import JSON, JSONL
+from harness.data.readers.tabular import JSON, JSONL
 from harness.data.readers.tagged import TAGGED
 from harness.data.sources import DataFinder
 from harness.errors import DataError, SpecError
 from harness.planning.run_config import data_options
 from harness.running.session import open_session
 from harness.specs.loading import read_yaml
-from harness_xtreme_r.readers.xquad_r import XQUAD_R_SENTENCES
+from harness_xtreme_r.xquad_r import XQUAD_R_SENTENCES
 
 from ..builders import released_data
 from ..conftest import Cli
@@ -32,6 +32,13 @@ splits:
   test: {local: "mood/{language}.jsonl", reader: jsonl}
 languages: {en: {provenance: native}}
 """
+
+
+def _problems(cli: Cli, *files: Path) -> list[list[str]]:
+    """Return the faults of wrong files, as ``tasks validate`` lists them."""
+    rows = files[0].with_name("rows.json")
+    assert cli("tasks", "validate", *files, "--json", rows)[0] == 2
+    return [row["problems"] for row in json.loads(rows.read_text(encoding="utf-8"))]
 
 
 def _repeated(text: str, count: int) -> str:
@@ -213,11 +220,10 @@ def test_documents_of_a_folder_may_name_each_other(cli: Cli, tmp_path: Path) -> 
 
 
 def test_two_documents_with_one_name_are_a_fault(cli: Cli, tmp_path: Path) -> None:
-    for name in ("a.yaml", "b.yaml"):
-        (tmp_path / name).write_text(MOOD + JSON_LINES, encoding="utf-8")
-    rows = tmp_path / "rows.json"
-    assert cli("tasks", "validate", tmp_path / "a.yaml", tmp_path / "b.yaml", "--json", rows)[0] == 2
-    assert [len(row["problems"]) for row in json.loads(rows.read_text(encoding="utf-8"))] == [0, 1]
+    files = [tmp_path / name for name in ("a.yaml", "b.yaml")]
+    for file in files:
+        file.write_text(MOOD + JSON_LINES, encoding="utf-8")
+    assert [len(problems) for problems in _problems(cli, *files)] == [0, 1]
 
 
 WRONG = """\
@@ -255,26 +261,21 @@ FAULTY = {
 def test_all_faults_of_a_file_are_shown_at_once(
     cli: Cli, tmp_path: Path, kind: str, further: set[str]
 ) -> None:
-    file, rows = tmp_path / "wrong.yaml", tmp_path / "rows.json"
+    file = tmp_path / "wrong.yaml"
     file.write_text(WRONG.replace("KIND", kind), encoding="utf-8")
-    assert cli("tasks", "validate", file, "--json", rows)[0] == 2
-    [row] = json.loads(rows.read_text(encoding="utf-8"))
-    found = row["problems"]
+    [problems] = _problems(cli, file)
     for key in FAULTY | further:
-        assert any(f": {key}: " in problem for problem in found), key
-    assert len(found) == len(FAULTY | further)
+        assert any(f": {key}: " in problem for problem in problems), key
+    assert len(problems) == len(FAULTY | further)
 
 
 def test_a_replaced_key_makes_no_fault_of_its_own(cli: Cli, tmp_path: Path) -> None:
-    file, rows = tmp_path / "mood.yaml", tmp_path / "rows.json"
+    file = tmp_path / "mood.yaml"
     spec = MOOD.replace("labels: [good, bad]\n", "labels: good\n") + JSON_LINES
-    file.write_text(
-        spec.replace("reader: jsonl}\nlang", 'reader: jsonl, label_map: {"+": good}}\nlang'), encoding="utf-8"
-    )
-    assert cli("tasks", "validate", file, "--json", rows)[0] == 2
-    [row] = json.loads(rows.read_text(encoding="utf-8"))
-    assert len(row["problems"]) == 1
-    assert ": labels: " in row["problems"][0]
+    mapped = spec.replace("reader: jsonl}\nlang", 'reader: jsonl, label_map: {"+": good}}\nlang')
+    file.write_text(mapped, encoding="utf-8")
+    [[problem]] = _problems(cli, file)
+    assert ": labels: " in problem
 
 
 def _shared(tmp_path: Path, source: str) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ class Here:
 def here(monkeypatch: pytest.MonkeyPatch) -> Here:
     """The backend that all commands of the test use."""
     runner = Here()
-    monkeypatch.setattr("harness_fleet.backend.open_backend", lambda *_: runner)
+    monkeypatch.setattr("harness_fleet.submission.open_backend", lambda *_: runner)
     return runner
 
 

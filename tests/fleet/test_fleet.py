@@ -17,10 +17,9 @@ from harness.planning.run_config import RunConfig
 from harness.planning.shards import Shard, parse_shard, shard_sizes, shared_fits, take_shard
 from harness.running import Session
 from harness.running.session import prepare
-from harness_fleet.fleet_file import FleetFile, FleetModel, PlannedJob, Resources, safe_name
-from harness_fleet.folder import Consent, Fleet
-from harness_fleet.grouping import divide, plan_models
+from harness_fleet.folder import Consent, Fleet, FleetFile, FleetModel, PlannedJob, Resources, safe_name
 from harness_fleet.state import job_states
+from harness_fleet.submission import divide, plan_models
 
 Cli = Callable[..., tuple[int, str, str]]
 SAMPLE = ("--data", "sample", "--recipe", "quick", "--limit", "4", "--train-limit", "20")
@@ -34,9 +33,8 @@ def _submit(cli: Cli, *further: object) -> tuple[int, str, str]:
 
 
 def test_a_job_with_cut_results_is_not_done(cli: Cli, here: Any, tmp_path: Path) -> None:
-    assert (
-        cli("submit", "--model", "baseline:majority", *TASKS, *SAMPLE, "--output", FLEET, "--jobs", 2)[0] == 0
-    )
+    command = ("submit", "--model", "baseline:majority", *TASKS, *SAMPLE, "--output", FLEET, "--jobs", 2)
+    assert cli(*command)[0] == 0
     fleet = Fleet(FLEET)
     assert {str(state) for state in job_states(fleet).values()} == {"done"}
     job = fleet.jobs_of(fleet.file.models[0])[0].name
@@ -105,21 +103,14 @@ def test_one_job_is_the_result_itself(cli: Cli, here: Any) -> None:
     assert here.jobs == ["001-baseline-char-ngram", "002-baseline-majority"]
     assert not (FLEET / "merged").exists()
     fleet = Fleet(FLEET)
-    assert [Run(fleet.result(model)).manifest.model for model in fleet.file.models] == [
-        NGRAM,
-        "baseline:majority",
-    ]
+    models = [Run(fleet.result(model)).manifest.model for model in fleet.file.models]
+    assert models == [NGRAM, "baseline:majority"]
     status, _, _ = cli("submit", "status", FLEET, "--json", "rows.json")
     row, _ = json.loads(Path("rows.json").read_text(encoding="utf-8"))
     assert status == 0
-    assert row == {
-        "model": NGRAM,
-        "name": "001-baseline-char-ngram",
-        "planned": 6,
-        "done": 6,
-        "failed": 0,
-        "jobs": {"001-baseline-char-ngram": "done"},
-    }
+    name = "001-baseline-char-ngram"
+    counts = {"planned": 6, "done": 6, "failed": 0}
+    assert row == {"model": NGRAM, "name": name, **counts, "jobs": {name: "done"}}
 
 
 @pytest.mark.thorough
@@ -239,6 +230,7 @@ def test_shared_fits_are_those_that_several_shards_need(plan: Plan, count: int) 
         [cell] = take_shard(plan, one.alone).cells
         assert cell.fit is not None
         assert cell.fit.key == one.fit.key
+    assert shared_fits(plan, len(plan.fits)) == [], "as many jobs as fits share none"
 
 
 @pytest.mark.parametrize("jobs", [1, 3, 4, 100])
@@ -246,14 +238,11 @@ def test_every_cell_is_in_one_job(plan: Plan, jobs: int) -> None:
     group = divide(plan, _config(), "001-x", jobs)
     scoring = [one for one in group.jobs if not one.job.fits_only]
     assert group.model.shards == len(scoring) == min(jobs, len(plan.cells))
-    found = [
-        cell.digest
-        for one in scoring
-        for cell in (
-            plan if one.config.shard is None else take_shard(plan, parse_shard(one.config.shard))
-        ).cells
-    ]
-    assert sorted(found) == sorted(cell.digest for cell in plan.cells)
+    digests = []
+    for one in scoring:
+        shard = plan if one.config.shard is None else take_shard(plan, parse_shard(one.config.shard))
+        digests += [cell.digest for cell in shard.cells]
+    assert sorted(digests) == sorted(cell.digest for cell in plan.cells)
     assert sum(one.job.cells for one in scoring) == len(plan.cells)
 
 
@@ -273,11 +262,6 @@ def test_jobs_wait_for_the_fits_that_they_share_alone(plan: Plan) -> None:
             for name, config in trained.items()
         }
         assert set(one.job.after) == {name for name, key in fits.items() if key in own}
-
-
-def test_as_many_jobs_as_fits_share_none(plan: Plan) -> None:
-    assert len(plan.fits) == 4
-    assert shared_fits(plan, 4) == []
 
 
 def test_models_that_cannot_be_evaluated_are_named_together(session: Session) -> None:

@@ -51,17 +51,12 @@ def test_a_failed_job_cancels_all_that_need_it(make_job: Callable[..., FleetJob]
         make_job("other"),
     ]
     seen = _run(jobs)
-    assert dict(seen) == {
-        **dict.fromkeys(("fit", "one", "two"), JobState.FAILED),
-        "other": JobState.DONE,
-    }
+    failed = dict.fromkeys(("fit", "one", "two"), JobState.FAILED)
+    assert dict(seen) == {**failed, "other": JobState.DONE}
     assert ("one", JobState.RUNNING) not in seen
     assert (jobs[0].folder / "log.txt").read_text(encoding="utf-8") == "no memory\n"
-
-
-def test_a_killed_job_is_lost_and_what_needs_it_waits(make_job: Callable[..., FleetJob]) -> None:
-    jobs = [make_job("fit", "import os; os.kill(os.getpid(), 9)"), make_job("one", after=("fit",))]
-    assert _run(jobs) == [("fit", JobState.RUNNING), ("fit", JobState.LOST)]
+    killed = [make_job("killed", "import os; os.kill(os.getpid(), 9)"), make_job("waits", after=("killed",))]
+    assert _run(killed) == [("killed", JobState.RUNNING), ("killed", JobState.LOST)]
 
 
 def test_stopping_interrupts_what_runs_and_starts_no_other(make_job: Callable[..., FleetJob]) -> None:
@@ -83,6 +78,9 @@ def test_jobs_get_gpus_of_their_own(
     assert {found["one"], found["two"], found["three"]} <= {"4", "5", "GPU-ab"}
     assert len(found["both"].split(",")) == 2
     assert found["none"] == "4,5,GPU-ab"
+    for hidden in ("", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert gpu_names() == []
 
 
 def test_two_jobs_share_a_gpu(make_job: Callable[..., FleetJob], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,13 +101,6 @@ def test_a_job_without_room_starts_nothing(
     with pytest.raises(UsageError, match="'two' asks for"):
         _run([first, make_job("two", **asked)])
     assert not (first.folder / "out").exists()
-
-
-def test_gpus_are_those_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert gpu_names() == []
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert gpu_names() == []
 
 
 @pytest.mark.parametrize(

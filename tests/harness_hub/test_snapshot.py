@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,10 +22,10 @@ pytest.importorskip("datasets")
 
 from huggingface_hub import constants
 
-from harness.data.readers.catalog import READERS
+from harness.builtin import harness_register_readers
 from harness.data.resolve import DataRef, HubFiles, ResolvedData
 from harness.errors import DataError, MissingDataError
-from harness_hub.snapshot import fetch
+from harness_hub.dataset import fetch
 
 _COMMIT = "1" * 40
 _NEWER = "2" * 40
@@ -81,7 +82,7 @@ def _ref(**fields: Any) -> DataRef:
 
 
 def _rows(resolved: ResolvedData) -> list[dict[str, Any]]:
-    reader = next(reader for reader in READERS if reader.name == "parquet")
+    reader = next(reader for reader in harness_register_readers() if reader.name == "parquet")
     return [dict(row.fields) for row in reader.read(resolved.paths, {})]
 
 
@@ -97,14 +98,16 @@ def test_a_test_set_is_one_whatever_the_dataset_calls_it(hub: _Hub, tmp_path: Pa
     assert f", {name} at" in resolved.describe
 
 
-def test_a_split_is_kept_as_parquet_with_its_commit(hub: _Hub, tmp_path: Path) -> None:
+@pytest.mark.parametrize("revision", [None, "main"])
+def test_a_split_is_kept_as_parquet_with_its_commit(hub: _Hub, tmp_path: Path, revision: str | None) -> None:
     hub.put("someone/xnli", {"README.md": _CARD, "sw/test-00000-of-00001.parquet": _TEST})
-    resolved = fetch(_ref(reader="parquet", label_map={"2": "contradiction"}), tmp_path / "kept")
+    labels = {"2": "contradiction"}
+    resolved = fetch(_ref(reader="parquet", label_map=labels, revision=revision), tmp_path / "kept")
     assert _rows(resolved) == _TEST
     assert (resolved.origin, resolved.split_used, resolved.stands_in) == ("hub", "test", False)
     assert (resolved.revision, resolved.pinned) == (_COMMIT, False)
     assert resolved.describe == "someone/xnli, sw, test at 111111111111 (unpinned)"
-    assert (resolved.reader, resolved.label_map) == ("parquet", {"2": "contradiction"})
+    assert (resolved.reader, resolved.label_map) == ("parquet", labels)
     assert [path.name for path in (tmp_path / "kept").rglob("*.parquet")] == [f"{_COMMIT}.parquet"]
     assert not list((tmp_path / "kept").rglob(".preparing-*"))
 
@@ -123,21 +126,12 @@ def test_a_pinned_commit_is_taken_and_then_sends_no_request(hub: _Hub, tmp_path:
     assert fetch(pinned, tmp_path / "kept") == resolved
 
 
-def test_a_branch_is_no_pin(hub: _Hub, tmp_path: Path) -> None:
-    hub.put("someone/xnli", {"README.md": _CARD, "sw/test-0.parquet": _TEST})
-    resolved = fetch(_ref(revision="main"), tmp_path / "kept")
-    assert (resolved.revision, resolved.pinned) == (_COMMIT, False)
-
-
 @pytest.mark.parametrize("option", ["trust_remote_code", "cache_dir", "token", "storage_options"])
 def test_a_card_cannot_steer_the_loader(hub: _Hub, tmp_path: Path, option: str) -> None:
     card = _CARD.replace("config_name: sw\n", f"config_name: sw\n  {option}: true\n")
     hub.put("someone/xnli", {"README.md": card, "sw/test-0.parquet": _TEST})
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=f"'someone/xnli'.*{option!r}"):
         fetch(_ref(), tmp_path / "kept")
-    assert str(caught.value) == (
-        f"The card of the Hub dataset 'someone/xnli' has an option {option!r}, which is unknown."
-    )
 
 
 def test_files_of_several_parts_are_joined_in_order(hub: _Hub, tmp_path: Path) -> None:
@@ -155,12 +149,6 @@ def test_several_configs_are_joined_with_their_names(hub: _Hub, tmp_path: Path, 
         {"premise": "Hello", "label": 1, "genre": "talk", "config": "all"},
         *({**row, "genre": None, "config": "sw"} for row in _TEST),
     ]
-
-
-def test_an_unknown_one_of_several_configs_is_reported(hub: _Hub, tmp_path: Path) -> None:
-    hub.put("someone/xnli", {"README.md": _CARD, "sw/test-0.parquet": _TEST})
-    with pytest.raises(MissingDataError, match="has no config 'al'"):
-        fetch(_ref(config="sw+al"), tmp_path / "kept")
 
 
 def test_only_the_files_of_the_split_are_downloaded(
@@ -208,31 +196,27 @@ def test_a_card_without_configs_lets_the_loader_find_the_splits(hub: _Hub, tmp_p
 def test_a_script_is_rejected(hub: _Hub, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     hub.put("someone/xnli", {"README.md": "# Data\n", "xnli.py": f"open({str(ran)!r}, 'w')\n"})
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"'someone/xnli' is a script \(xnli\.py\)"):
         fetch(_ref(), tmp_path / "kept")
-    assert str(caught.value) == (
-        "The Hub dataset 'someone/xnli' is a script (xnli.py), which is never run. "
-        "Name a dataset of data files in the spec, or use --data DIR."
-    )
     assert not ran.exists()
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "named"),
     [
-        ({"config": "swa"}, "The Hub dataset 'someone/xnli' has no config 'swa'. Did you mean 'sw'?"),
-        ({"config": None}, "The Hub dataset 'someone/xnli' has no config 'default'. It has: all, sw."),
-        ({"split": "tset"}, "The Hub dataset 'someone/xnli' has no split 'tset'. Did you mean 'test'?"),
-        ({"split": "dev"}, "The Hub dataset 'someone/xnli' has no split 'dev'. It has: test, train."),
+        ({"config": "swa"}, "config 'swa'.*'sw'"),
+        ({"config": "sw+al"}, "config 'al'"),
+        ({"config": None}, "config 'default'.*all, sw"),
+        ({"split": "tset"}, "split 'tset'.*'test'"),
+        ({"split": "dev"}, "split 'dev'.*test, train"),
     ],
 )
 def test_an_unknown_config_or_split_is_reported(
-    hub: _Hub, tmp_path: Path, fields: dict[str, Any], message: str
+    hub: _Hub, tmp_path: Path, fields: dict[str, Any], named: str
 ) -> None:
     hub.put("someone/xnli", {"README.md": _CARD, "sw/test-0.parquet": _TEST})
-    with pytest.raises(MissingDataError) as caught:
+    with pytest.raises(MissingDataError, match=named):
         fetch(_ref(**fields), tmp_path / "kept")
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -241,41 +225,27 @@ def test_an_unknown_config_or_split_is_reported(
 def test_a_card_that_points_outside_is_rejected(hub: _Hub, tmp_path: Path, pattern: str) -> None:
     card = f"---\nconfigs:\n- config_name: sw\n  data_files: [{{split: test, path: '{pattern}'}}]\n---\n"
     hub.put("someone/xnli", {"README.md": card})
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=re.escape(repr(pattern))):
         fetch(_ref(), tmp_path / "kept")
-    assert str(caught.value) == (
-        f"The card of the Hub dataset 'someone/xnli' points outside of its repository: {pattern!r}."
-    )
 
 
 @pytest.mark.parametrize(("revision", "shown"), [(None, "main"), (_NEWER, _NEWER), ("v1", "v1")])
-def test_what_is_not_here_is_reported_with_the_next_step(
-    hub: _Hub, tmp_path: Path, revision: str | None, shown: str
-) -> None:
-    with pytest.raises(MissingDataError) as caught:
+def test_what_is_not_here_is_reported(hub: _Hub, tmp_path: Path, revision: str | None, shown: str) -> None:
+    with pytest.raises(MissingDataError, match=f"'someone/xnli' at revision {shown!r}.*HF_HUB_OFFLINE"):
         fetch(_ref(revision=revision), tmp_path / "kept")
-    assert str(caught.value) == (
-        f"The Hub dataset 'someone/xnli' at revision {shown!r} is not on this machine, and the Hub cannot be "
-        "reached. Run once with a connection and without HF_HUB_OFFLINE, or use --data DIR."
-    )
 
 
-def test_files_that_are_not_here_or_broken_are_reported(hub: _Hub, tmp_path: Path) -> None:
-    hub.put("someone/xnli", {"README.md": _CARD})
-    start = (
-        f"The split 'test' of the Hub dataset 'someone/xnli' (config 'sw') at {_COMMIT} could not be read: "
-    )
-    with pytest.raises(MissingDataError) as caught:
+@pytest.mark.parametrize("files", [{}, {"sw/test-0.parquet": "not parquet"}])
+def test_files_that_are_not_here_or_broken_are_reported(
+    hub: _Hub, tmp_path: Path, files: dict[str, str | list[dict[str, Any]]]
+) -> None:
+    hub.put("someone/xnli", {"README.md": _CARD, **files})
+    with pytest.raises(MissingDataError, match=rf"'test' .*'someone/xnli' .*'sw'.*{_COMMIT}.*tree/{_COMMIT}"):
         fetch(_ref(), tmp_path / "kept")
-    assert str(caught.value).startswith(start)
-    assert str(caught.value).endswith(
-        f"See https://huggingface.co/datasets/someone/xnli/tree/{_COMMIT}, or use --data DIR."
-    )
-    hub.put("someone/xnli", {"sw/test-0.parquet": "not parquet"})
-    with pytest.raises(MissingDataError) as caught:
-        fetch(_ref(), tmp_path / "kept")
-    assert str(caught.value).startswith(start)
     assert not list((tmp_path / "kept").rglob("*.parquet"))
+    if files:
+        with pytest.raises(MissingDataError, match="could not be read"):
+            fetch(_ref(files=("sw/*.parquet",)), tmp_path / "kept")
 
 
 def test_names_never_become_paths(hub: _Hub, tmp_path: Path) -> None:
@@ -292,7 +262,7 @@ def test_it_works_under_the_environment_of_a_user(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\n"
         "from harness.data.resolve import DataRef, HubFiles\n"
-        "import harness_hub, harness_hub.snapshot as snapshot\n"
+        "import harness_hub, harness_hub.dataset as snapshot\n"
         "assert not {'datasets', 'huggingface_hub', 'pandas', 'pyarrow'} & set(sys.modules)\n"
         "hub = HubFiles(path='someone/xnli', config='sw', split='test')\n"
         "ref = DataRef(owner='xnli', language='sw', split='test', hub=hub)\n"
@@ -321,32 +291,27 @@ def test_files_that_a_spec_names_are_returned_as_they_are(hub: _Hub, tmp_path: P
         fetch(_ref(files=("../x.json",)), tmp_path / "kept")
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_integers_get_the_names_that_the_card_declares(hub: _Hub, tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("jsonl", "".join(json.dumps(row) + "\n" for row in _TEST)),
+        ("csv", "premise,label\nHabari,2\nNdiyo,0\n"),
+    ],
+)
+def test_integers_get_the_names_that_the_card_declares(
+    hub: _Hub, tmp_path: Path, form: str, text: str
+) -> None:
     card = (
-        (
-            f"---\nconfigs:\n- {{config_name: sw, data_files: [{{split: test, path: x.{form}}}]}}\n"
-            "dataset_info:\n  config_name: sw\n  features:\n  - {name: premise, dtype: string}\n"
-            "  - name: label\n    dtype: {class_label: {names: {'0': yes, '1': maybe, '2': no}}}\n---\n"
-        )
-        .replace("yes", "'yes'")
-        .replace(": no}", ": 'no'}")
+        f"---\nconfigs:\n- {{config_name: sw, data_files: [{{split: test, path: x.{form}}}]}}\n"
+        "dataset_info:\n  config_name: sw\n  features:\n  - {name: premise, dtype: string}\n"
+        "  - name: label\n    dtype: {class_label: {names: {'0': 'yes', '1': maybe, '2': 'no'}}}\n---\n"
     )
-    lines = (
-        [json.dumps(row) for row in _TEST] if form == "jsonl" else ["premise,label", "Habari,2", "Ndiyo,0"]
-    )
-    hub.put("someone/xnli", {"README.md": card, f"x.{form}": "\n".join(lines) + "\n"})
+    hub.put("someone/xnli", {"README.md": card, f"x.{form}": text})
     resolved = fetch(_ref(), tmp_path / "kept")
     assert _rows(resolved) == _TEST
     assert resolved.label_map == {"0": "yes", "1": "maybe", "2": "no"}
     with pytest.raises(DataError, match="contradicts the label names"):
         fetch(_ref(label_map={"0": "no", "1": "maybe", "2": "yes"}), tmp_path / "kept")
-
-
-def test_a_named_file_that_is_broken_is_reported(hub: _Hub, tmp_path: Path) -> None:
-    hub.put("someone/xnli", {"sw/test.parquet": "PAR1 cut"})
-    with pytest.raises(MissingDataError, match="could not be read"):
-        fetch(_ref(files=("sw/*.parquet",)), tmp_path / "kept")
 
 
 @pytest.mark.parametrize(

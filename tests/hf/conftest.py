@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from harness_hf.causal.adapter import open_causal
 from harness_hf.description import describe, describe_causal
 from harness_hf.encoder.heads import open_encoder
 from harness_hf.options import CausalOptions, EncoderOptions
+from harness_hf.training import loop
 
 CORPUS = [
     "The cat sat on the warm mat, and the dog slept near the door.",
@@ -50,6 +52,9 @@ CORPUS = [
 PIECE_LIMIT = 64
 Open = Callable[..., Any]
 Scarce = Callable[..., AbstractContextManager[list[int]]]
+Options = Callable[..., FitOptions]
+Pairs = Callable[[int], list[RetrievalPair]]
+PlainVectors = Callable[[Any, Any, Sequence[str], int, str], torch.Tensor]
 
 
 def wordpiece() -> Any:
@@ -201,6 +206,12 @@ def open_folder() -> Open:
     return open_
 
 
+@pytest.fixture(scope="session")
+def open_bert(folders: dict[str, Path], open_folder: Open) -> Open:
+    """A function that opens a bare BERT with options."""
+    return lambda **options: open_folder(folders["bert"], **options)
+
+
 DECODERS = ("llama", "gpt2")
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}\n"
@@ -263,6 +274,12 @@ def open_decoder() -> Open:
     return open_
 
 
+@pytest.fixture(scope="session")
+def open_llama(decoder_folders: dict[str, Path], open_decoder: Open) -> Open:
+    """A function that opens a tiny Llama with options."""
+    return lambda **options: open_decoder(decoder_folders["llama"], **options)
+
+
 @pytest.fixture(scope="session", params=DECODERS)
 def decoder(request: pytest.FixtureRequest, decoder_folders: dict[str, Path], open_decoder: Open) -> Any:
     """A decoder of each family."""
@@ -270,9 +287,9 @@ def decoder(request: pytest.FixtureRequest, decoder_folders: dict[str, Path], op
 
 
 @pytest.fixture(scope="session")
-def llama(decoder_folders: dict[str, Path], open_decoder: Open) -> Any:
-    """A tiny Llama."""
-    return open_decoder(decoder_folders["llama"])
+def llama(open_llama: Open) -> Any:
+    """A tiny Llama, which tests only ask."""
+    return open_llama()
 
 
 @pytest.fixture(params=list(FAMILIES))
@@ -282,9 +299,9 @@ def encoder(request: pytest.FixtureRequest, folders: dict[str, Path], open_folde
 
 
 @pytest.fixture
-def bert(folders: dict[str, Path], open_folder: Open) -> Any:
+def bert(open_bert: Open) -> Any:
     """A bare BERT."""
-    return open_folder(folders["bert"])
+    return open_bert()
 
 
 @pytest.fixture
@@ -315,6 +332,43 @@ def with_head(folders: dict[str, Path], tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return save
+
+
+def weights(adapter: Any) -> dict[str, torch.Tensor]:
+    """Return a copy of the weights of an opened model."""
+    return {name: value.detach().clone() for name, value in adapter._session.network.state_dict().items()}
+
+
+def equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
+    """Whether weights have the same names and are the same to the bit."""
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def script_scores(
+    monkeypatch: pytest.MonkeyPatch,
+    scores: Sequence[float],
+    check: Callable[[Any, Any], None] = lambda predicted, gold: None,
+) -> list[dict[str, torch.Tensor]]:
+    """Let a training score these on its dev set, and return a list that receives its weights at each of them."""
+    states: list[dict[str, torch.Tensor]] = []
+    upcoming, real = iter(scores), loop.train_network
+
+    def scripted(load: Any, data: Any, *args: Any, **keywords: Any) -> Any:
+        networks: list[Any] = []
+
+        def loading() -> Any:
+            networks.append(load())
+            return networks[-1]
+
+        def score(predicted: Any, gold: Any) -> float:
+            check(predicted, gold)
+            states.append({name: value.detach().clone() for name, value in networks[-1].state_dict().items()})
+            return next(upcoming)
+
+        return real(loading, replace(data, score=score), *args, **keywords)
+
+    monkeypatch.setattr("harness_hf.training.loop.train_network", scripted)
+    return states
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from harness.data.translation.aligners import WordPair
+from harness.data.translation.services import WordPair
 from harness.errors import UsageError
 from harness_hf.encoder.aligner import EncoderAligner, link_words, open_aligner
 

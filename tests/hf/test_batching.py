@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from harness_hf.inference.batching import Encoded, length_sorted_batches, pad_batch
+from harness_hf.inference.pieces import Encoded, length_sorted_batches, pad_batch
 
 
 @given(st.lists(st.integers(0, 70), max_size=60), st.integers(1, 128))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,8 @@ from harness.errors import AdapterError, CapabilityError, UsageError
 from harness.models.requests import GenerateOptions, LikelihoodRequest, Turn
 from harness.testing.examples import SENTENCES
 
-from .conftest import CHAT_TEMPLATE, CORPUS, PIECE_LIMIT
+from .conftest import CHAT_TEMPLATE, CORPUS, PIECE_LIMIT, Open
 
-Open = Callable[..., Any]
 PROMPTS = ("The cat", "Der Hund schläft neben", "猫坐在", "बिल्ली", "a", "")
 TALK = (Turn(role="system", text="Be brief."), Turn(role="user", text="Where is the cat?"))
 
@@ -54,17 +53,8 @@ def test_greedy_text_is_that_of_transformers(
                 assert answer.finished == (answer.tokens < count)
 
 
-def test_texts_of_different_lengths_leave_the_batch_one_by_one(llama: Any) -> None:
-    counts = [7, 1, 12, 3, 9, 5]
-    options = [GenerateOptions(max_tokens=count) for count in counts]
-    together = llama.generate(PROMPTS, options)
-    alone = [llama.generate([prompt], [one])[0] for prompt, one in zip(PROMPTS, options, strict=True)]
-    assert together == alone
-    assert [answer.tokens for answer in together] == counts
-
-
-def test_an_end_token_ends_the_text(decoder_folders: dict[str, Path], open_decoder: Open) -> None:
-    model = open_decoder(decoder_folders["llama"])
+def test_an_end_token_ends_the_text(open_llama: Open) -> None:
+    model = open_llama()
     (free,) = model.generate(["The cat"], [GenerateOptions(max_tokens=10)])
     ids = model._session.tokenizer(free.text, add_special_tokens=False)["input_ids"]
     _, written = _greedy_ids(model, "The cat", 10)
@@ -109,8 +99,8 @@ def _whole_characters(model: Any, prompt: str) -> str:
     return str(answer.text).split("\ufffd")[0]
 
 
-def test_a_stop_string_that_is_a_special_token(decoder_folders: dict[str, Path], open_decoder: Open) -> None:
-    model = open_decoder(decoder_folders["llama"])
+def test_a_stop_string_that_is_a_special_token(open_llama: Open) -> None:
+    model = open_llama()
     _, written = _greedy_ids(model, "The cat", 6)
     model._session.tokenizer.get_added_vocab = lambda: {"<stop>": written[3]}
     (answer,) = model.generate(["The cat"], [GenerateOptions(max_tokens=6, stop=("<stop>",))])
@@ -233,20 +223,18 @@ def test_conversations_need_a_chat_template(
     assert model.identity() != bare.identity()
 
 
-def test_a_template_that_rejects(
-    decoder_folders: dict[str, Path], open_decoder: Open, tmp_path: Path
-) -> None:
+def test_a_template_that_rejects(open_llama: Open, tmp_path: Path) -> None:
     (tmp_path / "chat.jinja").write_text("{{ raise_exception('no system turn') }}")
-    model = open_decoder(decoder_folders["llama"], chat_template=tmp_path / "chat.jinja")
+    model = open_llama(chat_template=tmp_path / "chat.jinja")
     with pytest.raises(CapabilityError, match="no system turn"):
         model.generate([TALK], [GenerateOptions()])
     with pytest.raises(UsageError, match="cannot be read"):
-        open_decoder(decoder_folders["llama"], chat_template=tmp_path / "none.jinja")
+        open_llama(chat_template=tmp_path / "none.jinja")
 
 
-def test_the_context_length(decoder_folders: dict[str, Path], open_decoder: Open, llama: Any) -> None:
+def test_the_context_length(open_llama: Open, llama: Any) -> None:
     assert llama.context_length() == PIECE_LIMIT
-    assert open_decoder(decoder_folders["llama"], max_length=32).context_length() == 32
+    assert open_llama(max_length=32).context_length() == 32
 
 
 def test_models_without_a_cache_of_rows(decoder_folders: dict[str, Path], open_decoder: Open) -> None:
@@ -282,10 +270,10 @@ SHOTS = (
 
 @pytest.mark.parametrize("template", [GEMMA, MISTRAL, DROPPING])
 def test_a_template_without_a_system_role_gets_its_text_once(
-    decoder_folders: dict[str, Path], open_decoder: Open, tmp_path: Path, template: str
+    open_llama: Open, tmp_path: Path, template: str
 ) -> None:
     (tmp_path / "chat.jinja").write_text(template)
-    model = open_decoder(decoder_folders["llama"], chat_template=tmp_path / "chat.jinja")
+    model = open_llama(chat_template=tmp_path / "chat.jinja")
     assert model.notices() == []
     for _ in range(2):
         written = model._session.render(SHOTS, template)
@@ -296,10 +284,8 @@ def test_a_template_without_a_system_role_gets_its_text_once(
     assert len(model.notices()) == 1
 
 
-def test_a_template_with_a_system_role_keeps_the_turn(
-    decoder_folders: dict[str, Path], open_decoder: Open, tmp_path: Path
-) -> None:
+def test_a_template_with_a_system_role_keeps_the_turn(open_llama: Open, tmp_path: Path) -> None:
     (tmp_path / "chat.jinja").write_text(CHAT_TEMPLATE)
-    model = open_decoder(decoder_folders["llama"], chat_template=tmp_path / "chat.jinja")
+    model = open_llama(chat_template=tmp_path / "chat.jinja")
     assert model._session.render(SHOTS, CHAT_TEMPLATE).startswith("<s>[system] Be brief.\n[user] The dog?")
     assert model.notices() == []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from harness.errors import AdapterError
-from harness.models.requests import GenerateOptions, LikelihoodAnswer, LikelihoodRequest
+from harness.models.requests import LikelihoodAnswer, LikelihoodRequest
 from harness.testing.examples import SENTENCES
 from harness_hf import loading
 from harness_hf.causal import likelihood, session as causal_session
 
-from .conftest import PIECE_LIMIT, save_decoder
-
-Open = Callable[..., Any]
+from .conftest import PIECE_LIMIT, Open, save_decoder
 
 
 def request(context: str, continuation: str) -> LikelihoodRequest:
@@ -80,12 +78,10 @@ def test_numbers_are_those_of_a_naive_loop(
         assert not answer.truncated
 
 
-def test_standard_scores_are_those_of_full_distributions(
-    decoder_folders: dict[str, Path], open_decoder: Open
-) -> None:
+def test_standard_scores_are_those_of_full_distributions(open_llama: Open) -> None:
     """Min-K%++: (log p - mean) / sd, both over the vocabulary under the model's own distribution."""
     texts = [text for text in SENTENCES if text][:6]
-    decoder = open_decoder(decoder_folders["llama"], batch_tokens=60)
+    decoder = open_llama(batch_tokens=60)
     network, tokens = decoder._session.network, decoder._session.tokens
     for text, scores in zip(texts, decoder.standard_scores(texts), strict=True):
         [one] = tokens.encode_requests([""], [text])
@@ -199,8 +195,8 @@ def test_a_character_of_several_tokens_at_the_boundary(decoder: Any) -> None:
         assert answer.byte_length == len(continuation.encode())
 
 
-def test_the_context_is_cut_from_the_left(decoder_folders: dict[str, Path], open_decoder: Open) -> None:
-    model = open_decoder(decoder_folders["llama"])
+def test_the_context_is_cut_from_the_left(open_llama: Open) -> None:
+    model = open_llama()
     long = "good bad happy sad " * 40
     cut, short = model.loglikelihood([request(long, " yes no"), request("good", " yes no")])
     assert cut.truncated
@@ -302,41 +298,6 @@ def test_numbers_that_are_not_finite_are_rejected(tmp_path: Path, open_decoder: 
         model._session.network.lm_head.weight.fill_(float("nan"))
     with pytest.raises(AdapterError, match="not finite"):
         model.loglikelihood([request("a", " b")])
-
-
-def test_too_little_memory_halves_the_batch(
-    decoder_folders: dict[str, Path], open_decoder: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = choices()
-    model = open_decoder(decoder_folders["llama"], batch_tokens=2000)
-    expected = model.loglikelihood(asked)
-    forward = type(model._session).forward
-    rejected = 0
-
-    def small(self: Any, inputs: Any, *arguments: Any, **keywords: Any) -> Any:
-        nonlocal rejected
-        if len(inputs["input_ids"]) > 2:
-            rejected += 1
-            raise torch.OutOfMemoryError("too little")
-        return forward(self, inputs, *arguments, **keywords)
-
-    monkeypatch.setattr(type(model._session), "forward", small)
-    assert_same(model.loglikelihood(asked), expected)
-    assert rejected >= 1
-    (notice,) = model.notices()
-    assert "2,000" in notice
-    assert "(loglikelihood)" in notice
-    options = [GenerateOptions(max_tokens=3)] * 5
-    assert len(model.generate(["The cat"] * 5, options)) == 5
-
-    def none(*arguments: Any, **keywords: Any) -> Any:
-        raise torch.OutOfMemoryError("too little")
-
-    monkeypatch.setattr(type(model._session), "forward", none)
-    with pytest.raises(
-        AdapterError, match=r"too little memory for one sequence of \d+ pieces .*\(loglikelihood\)"
-    ):
-        model.loglikelihood(asked[:1])
 
 
 def test_standard_scores_of_forbidden_words_and_certain_tokens_are_finite() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,11 +20,10 @@ from harness.models.requests import Call, GenerateOptions
 from harness_hf.causal import generation
 from harness_hf.causal.prefix import CacheCost
 from harness_hf.causal.session import CausalSession
-from harness_hf.inference import batching as memory
+from harness_hf.inference import pieces as memory
 
-from .conftest import CORPUS, PIECE_LIMIT, decoder_tokenizer, fast, save_decoder
+from .conftest import CORPUS, PIECE_LIMIT, Open, decoder_tokenizer, fast, save_decoder
 
-Open = Callable[..., Any]
 SHOTS = "The cat sat on the warm mat. Der Hund schläft neben der Tür. "
 PROMPTS = (
     *(f"{SHOTS}{end}" for end in ("The dog", "a", "The cat sat on", "good bad happy", "The dog")),

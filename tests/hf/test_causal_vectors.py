@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ from harness.errors import UsageError
 from harness.models.capabilities import EmbedOptions
 from harness.testing.examples import SENTENCES
 
-from .conftest import PIECE_LIMIT
-
-Open = Callable[..., Any]
+from .conftest import PIECE_LIMIT, Open
 
 
 def states(folder: Path, text: str, layer: int) -> torch.Tensor:
@@ -42,10 +39,8 @@ def test_vectors_are_those_of_transformers(
         np.testing.assert_allclose(vector, (expected / expected.norm()).numpy(), atol=1e-5)
 
 
-def test_prefixes_and_what_a_decoder_cannot_pool(
-    decoder_folders: dict[str, Path], open_decoder: Open, llama: Any
-) -> None:
-    model = open_decoder(decoder_folders["llama"], query_prefix="red ", pooling="last")
+def test_prefixes_and_what_a_decoder_cannot_pool(open_llama: Open, llama: Any) -> None:
+    model = open_llama(query_prefix="red ", pooling="last")
     last = EmbedOptions(pooling="last")
     plain = llama.embed(["red cat", "cat"], side="query", options=last)
     np.testing.assert_allclose(model.embed(["cat"], side="query")[0], plain[0], atol=1e-5)

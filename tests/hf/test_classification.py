@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ from transformers import AutoModelForSequenceClassification
 
 from harness.data.records import ClassificationExample
 from harness.errors import AdapterError, CapabilityError, DataError, TrainingError
-from harness.models.capabilities import Classifies, FitOptions, Head, HeadSpec, TextInput
+from harness.models.capabilities import Classifies, Head, HeadSpec, TextInput
+
+from .conftest import Options
 
 SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
 PAIR = HeadSpec(head=Head.CLASSIFICATION, labels=("different", "same"), inputs=("first", "second"))
-Options = Callable[..., FitOptions]
 
 
 def sentiment(count: int, offset: int = 0) -> list[ClassificationExample]:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from harness.data.records import RetrievalPair
 from harness.errors import UsageError
-from harness.models.capabilities import EmbedOptions, FitOptions, Head, HeadSpec, TrainingSettings
+from harness.models.capabilities import EmbedOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.description import describe
 from harness_hf.encoder.dual_encoder import (
     prepare_dual_encoder,
@@ -23,21 +22,12 @@ from harness_hf.encoder.dual_encoder import (
 from harness_hf.fit_record import read_record
 from harness_hf.options import EncoderOptions
 
+from .conftest import Options, Pairs, PlainVectors, equal, weights
+
 pytestmark = pytest.mark.thorough
 
 SPEC = HeadSpec(head=Head.DUAL_ENCODER)
 LONG = "cat dog mat door red green blue happy sad good bad one two three " * 4
-Options = Callable[..., FitOptions]
-Pairs = Callable[[int], list[RetrievalPair]]
-PlainVectors = Callable[[Any, Any, Sequence[str], int, str], torch.Tensor]
-
-
-def weights(adapter: Any) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in adapter._session.network.state_dict().items()}
-
-
-def equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
 def settings(**changes: Any) -> TrainingSettings:
@@ -110,7 +100,12 @@ def test_a_call_may_ask_for_other_pooling_and_layers(bert: Any, fit_options: Opt
 
 
 def test_the_fit_and_not_the_folder_says_how_to_embed(
-    folders: dict[str, Path], open_folder: Any, fit_options: Options, tmp_path: Path, pairs: Pairs
+    folders: dict[str, Path],
+    open_folder: Any,
+    open_bert: Any,
+    fit_options: Options,
+    tmp_path: Path,
+    pairs: Pairs,
 ) -> None:
     folder = tmp_path / "declared"
     shutil.copytree(folders["bert"], folder)
@@ -119,7 +114,7 @@ def test_the_fit_and_not_the_folder_says_how_to_embed(
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_max_tokens": true}')
-    plain = open_folder(folders["bert"]).fit(pairs(8), [], SPEC, fit_options("plain"))
+    plain = open_bert().fit(pairs(8), [], SPEC, fit_options("plain"))
     chosen = {"pooling": "mean", "layer": 1, "max_length": 9}
     declared = open_folder(folder, **chosen).fit(pairs(8), [], SPEC, fit_options("fitted"))
     assert equal(weights(plain), weights(declared))
@@ -129,9 +124,9 @@ def test_the_fit_and_not_the_folder_says_how_to_embed(
 
 
 def test_prefixes_that_an_option_gives_are_trained_with(
-    bert: Any, folders: dict[str, Path], open_folder: Any, fit_options: Options, pairs: Pairs
+    bert: Any, open_folder: Any, open_bert: Any, fit_options: Options, pairs: Pairs
 ) -> None:
-    prefixed = open_folder(folders["bert"], query_prefix="one ", passage_prefix="two ")
+    prefixed = open_bert(query_prefix="one ", passage_prefix="two ")
     options = fit_options("prefixed", epochs=1)
     fitted = prefixed.fit(pairs(8), [], SPEC, options)
     spelt_out = [replace(pair, query="one " + pair.query, passage="two " + pair.passage) for pair in pairs(8)]
@@ -186,9 +181,9 @@ def test_a_pooler_that_was_not_trained_is_not_saved(bert: Any, fit_options: Opti
 
 
 @pytest.fixture
-def distilbert(folders: dict[str, Path], tmp_path: Path, open_folder: Any) -> Any:
+def distilbert(tmp_path: Path, open_folder: Any, open_bert: Any) -> Any:
     """An architecture that has no pooler at all."""
-    tokenizer = open_folder(folders["bert"])._session.tokenizer
+    tokenizer = open_bert()._session.tokenizer
     config = AutoConfig.for_model(
         "distilbert", vocab_size=len(tokenizer), dim=32, n_layers=2, n_heads=2, hidden_dim=64
     )

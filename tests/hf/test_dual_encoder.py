@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,12 @@ from harness_hf.encoder.dual_encoder import (
 from harness_hf.encoder.heads import HEADS
 from harness_hf.training import loop
 
+from .conftest import Options, Pairs, PlainVectors, equal, script_scores, weights
+
 pytestmark = pytest.mark.thorough
 
 SPEC = HeadSpec(head=Head.DUAL_ENCODER)
 LONG = "cat dog mat door red green blue happy sad good bad one two three " * 4
-Options = Callable[..., FitOptions]
-Pairs = Callable[[int], list[RetrievalPair]]
-PlainVectors = Callable[[Any, Any, Sequence[str], int, str], torch.Tensor]
-
-
-def weights(adapter: Any) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in adapter._session.network.state_dict().items()}
-
-
-def equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
 def scale_of(options: FitOptions) -> float:
@@ -199,8 +189,7 @@ def test_the_same_seed_gives_the_same_weights(
 
 
 def test_the_softmax_sees_the_whole_batch(
-    folders: dict[str, Path],
-    open_folder: Any,
+    open_bert: Any,
     fit_options: Options,
     monkeypatch: pytest.MonkeyPatch,
     pairs: Pairs,
@@ -213,7 +202,7 @@ def test_the_softmax_sees_the_whole_batch(
         return contrast(vectors, scale)
 
     monkeypatch.setattr("harness_hf.encoder.dual_encoder.contrast", counting)
-    encoder = open_folder(folders["bert"], train_batch_tokens=32)
+    encoder = open_bert(train_batch_tokens=32)
     fitted = encoder.fit(pairs(22), [], SPEC, fit_options(batch_size=8, epochs=1))
     assert shapes == [(8, 2, 32), (8, 2, 32), (6, 2, 32)]
     assert fitted._record.steps == 3
@@ -223,25 +212,12 @@ def test_the_best_checkpoint_is_kept(
     bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, pairs: Pairs
 ) -> None:
     """The dev score is made to be best after the second of three evaluations; the scale goes with it."""
-    scores, states = iter([0.5, 0.9, 0.1]), []
-    real = loop.train_network
 
-    def scripted(load: Any, data: Any, *args: Any, **keywords: Any) -> Any:
-        networks: list[Any] = []
+    def check(vectors: Any, passages: Any) -> None:
+        assert vectors.shape == (8, 2, 32)
+        assert sorted(passages) == list(range(8))
 
-        def loading() -> Any:
-            networks.append(load())
-            return networks[-1]
-
-        def score(vectors: Any, passages: Any) -> float:
-            assert vectors.shape == (8, 2, 32)
-            assert sorted(passages) == list(range(8))
-            states.append({name: value.detach().clone() for name, value in networks[-1].state_dict().items()})
-            return next(scores)
-
-        return real(loading, replace(data, score=score), *args, **keywords)
-
-    monkeypatch.setattr("harness_hf.training.loop.train_network", scripted)
+    states = script_scores(monkeypatch, (0.5, 0.9, 0.1), check)
     options = fit_options()
     fitted = bert.fit(pairs(24), pairs(8), SPEC, options)
     assert len(states) == 3
@@ -300,14 +276,6 @@ def test_stages_with_other_heads_before_and_after(bert: Any, fit_options: Option
     tagger: Any = dual.fit(sentences, [], tags, fit_options("tags", learning_rate=1e-12, epochs=1))
     torch.testing.assert_close(weights(tagger)[f"bert.{name}"], weights(dual)[name], atol=1e-6, rtol=0)
     assert [len(row) for row in tagger.tag([["the", "cat"]])] == [2]
-
-
-def test_frozen_embeddings_stay(bert: Any, fit_options: Options, pairs: Pairs) -> None:
-    fitted = bert.fit(pairs(8), [], SPEC, fit_options(freeze_embeddings=True))
-    name = "embeddings.word_embeddings.weight"
-    assert torch.equal(weights(fitted)[name], weights(bert)[name])
-    layer = "encoder.layer.0.output.dense.weight"
-    assert not torch.equal(weights(fitted)[layer], weights(bert)[layer])
 
 
 def test_bad_input_is_rejected(

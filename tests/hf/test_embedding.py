@@ -47,25 +47,14 @@ def test_vectors_are_those_of_transformers(encoder: Any, pooling: Any, layer: in
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_vectors_do_not_depend_on_batches_or_order(folders: dict[str, Path], open_folder: Any) -> None:
-    texts = TEXTS * 5
-    small = open_folder(folders["bert"], batch_tokens=1).embed(texts, side="query")
-    large = open_folder(folders["bert"], batch_tokens=100_000).embed(texts[::-1], side="query")[::-1]
-    np.testing.assert_allclose(small, large, atol=1e-6)
-
-
 def test_chunks_keep_the_order(monkeypatch: pytest.MonkeyPatch, bert: Any) -> None:
     whole = bert.embed(TEXTS, side="query")
     monkeypatch.setattr("harness_hf.inference.text_vectors.CHUNK", 2)
     np.testing.assert_allclose(bert.embed(TEXTS, side="query"), whole, atol=1e-6)
 
 
-def test_nothing_in_nothing_out(bert: Any) -> None:
-    assert bert.embed([], side="query").shape == (0, 32)
-
-
-def test_the_pooler(folders: dict[str, Path], open_folder: Any) -> None:
-    adapter = open_folder(folders["bert"])
+def test_the_pooler(open_bert: Any) -> None:
+    adapter = open_bert()
     text = "The cat sat."
     batch = adapter._session.tokenizer(text, return_tensors="pt")
     with torch.no_grad():
@@ -95,13 +84,16 @@ def test_the_layer_of_xtreme_r(depth: int, layer: int) -> None:
 
 
 def test_layers_that_are_not_there(bert: Any) -> None:
+    assert bert.layer_count() == 5
     for layer in (-1, 5):
         with pytest.raises(UsageError, match=rf"0 to 4\b.*{layer}\b"):
             bert.embed(["x"], side="query", options=EmbedOptions(layer=layer))
+    with pytest.raises(UsageError, match="layer 5"):
+        list(bert.hidden_states([["x"]], [5]))
 
 
 def test_prefixes_and_pooling_of_the_folder(
-    folders: dict[str, Path], open_folder: Any, tmp_path: Path
+    bert: Any, folders: dict[str, Path], open_folder: Any, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(folders["bert"], folder)
@@ -110,19 +102,18 @@ def test_prefixes_and_pooling_of_the_folder(
     (folder / "1_Pooling").mkdir()
     pooling = folder / "1_Pooling" / "config.json"
     pooling.write_text(json.dumps({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}))
-    plain = open_folder(folders["bert"])
-    declared = open_folder(folder)
+    declared, overridden = open_folder(folder), open_folder(folder, query_prefix="", pooling="mean")
     cls = EmbedOptions(pooling="cls")
-    np.testing.assert_allclose(
-        declared.embed(["cat"], side="query"), plain.embed(["yes cat"], side="query", options=cls), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        declared.embed(["cat"], side="passage"), plain.embed(["no cat"], side="query", options=cls), atol=1e-6
-    )
-    without = declared.embed(["cat"], side="query", options=EmbedOptions(prefixes=False))
-    np.testing.assert_allclose(without, plain.embed(["cat"], side="query", options=cls), atol=1e-6)
-    overridden = open_folder(folder, query_prefix="", pooling="mean").embed(["cat"], side="query")
-    np.testing.assert_allclose(overridden, plain.embed(["cat"], side="query"), atol=1e-6)
+    for found, expected in (
+        (declared.embed(["cat"], side="query"), bert.embed(["yes cat"], side="query", options=cls)),
+        (declared.embed(["cat"], side="passage"), bert.embed(["no cat"], side="query", options=cls)),
+        (
+            declared.embed(["cat"], side="query", options=EmbedOptions(prefixes=False)),
+            bert.embed(["cat"], side="query", options=cls),
+        ),
+        (overridden.embed(["cat"], side="query"), bert.embed(["cat"], side="query")),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
     pooling.write_text(json.dumps({"pooling_mode_median_tokens": True}))
     with pytest.raises(AdapterError, match="'median_tokens' pooling"):
@@ -130,13 +121,11 @@ def test_prefixes_and_pooling_of_the_folder(
     assert open_folder(folder, pooling="mean").embed(["cat"], side="query").shape == (1, 32)
 
 
-def test_lengths_are_cut_where_asked(bert: Any, folders: dict[str, Path], open_folder: Any) -> None:
+def test_lengths_are_cut_where_asked(bert: Any, open_bert: Any) -> None:
     long, short = "cat " * 50, "cat " * 6
     asked = bert.embed([long], side="query", options=EmbedOptions(max_length=8))
     np.testing.assert_allclose(asked, bert.embed([short], side="query"), atol=1e-6)
-    np.testing.assert_allclose(
-        open_folder(folders["bert"], max_length=8).embed([long], side="query"), asked, atol=1e-6
-    )
+    np.testing.assert_allclose(open_bert(max_length=8).embed([long], side="query"), asked, atol=1e-6)
     beyond = bert.embed([long * 9], side="query", options=EmbedOptions(max_length=5000))
     assert np.isfinite(beyond).all()
 
@@ -189,30 +178,15 @@ def test_long_sentences_are_rejoined(bert: Any, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(again[2], found[2], atol=2e-6)
 
 
-def test_layer_count(bert: Any) -> None:
-    assert bert.layer_count() == 5
-    with pytest.raises(UsageError, match="layer 5"):
-        list(bert.hidden_states([["x"]], [5]))
-
-
-def test_identity_distinguishes_models_and_options(folders: dict[str, Path], open_folder: Any) -> None:
-    first = open_folder(folders["bert"]).identity()
-    assert first == open_folder(folders["bert"], batch_tokens=77).identity()
-    assert first != open_folder(folders["bert"], layer=2).identity()
+def test_identity_distinguishes_models_and_options(
+    folders: dict[str, Path], open_folder: Any, open_bert: Any
+) -> None:
+    first = open_bert().identity()
+    assert first == open_bert(batch_tokens=77).identity()
+    assert first != open_bert(layer=2).identity()
     assert first["weights"] != open_folder(folders["roberta"]).identity()["weights"]
     assert {"torch", "transformers", "tokenizers", "dtype", "files"} <= set(first)
     assert all(isinstance(value, str) for value in first.values())
-
-
-def test_identity_follows_the_files(folders: dict[str, Path], open_folder: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(folders["bert"], folder)
-    (folder / "README.md").write_text("{}")
-    before = open_folder(folder).identity()
-    assert before == open_folder(folders["bert"]).identity()
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 1e-5}))
-    assert open_folder(folder).identity() != before
 
 
 def test_closing_twice_and_using_afterwards(bert: Any) -> None:
@@ -224,9 +198,9 @@ def test_closing_twice_and_using_afterwards(bert: Any) -> None:
         bert.embed(["x"], side="query")
 
 
-def test_bfloat16_is_near(folders: dict[str, Path], open_folder: Any) -> None:
-    exact = open_folder(folders["bert"]).embed(TEXTS, side="query")
-    adapter = open_folder(folders["bert"], dtype="bfloat16")
+def test_bfloat16_is_near(open_bert: Any) -> None:
+    exact = open_bert().embed(TEXTS, side="query")
+    adapter = open_bert(dtype="bfloat16")
     assert adapter.identity()["dtype"] == "bfloat16"
     near = adapter.embed(TEXTS, side="query")
     assert near.dtype == np.float32
@@ -249,33 +223,7 @@ def test_incomplete_weights_are_rejected(folders: dict[str, Path], open_folder: 
         open_folder(folder)
 
 
-def test_no_gpu_is_one_sentence(
-    folders: dict[str, Path], open_folder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_gpu_is_one_sentence(open_bert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(AdapterError, match="torch sees no GPU"):
-        open_folder(folders["bert"], device="cuda")
-
-
-def test_a_batch_too_big_for_memory_is_halved(bert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = bert.embed(TEXTS, side="query")
-    session = bert._session
-    network = session.network
-    sizes: list[int] = []
-
-    def scarce(**inputs: Any) -> Any:
-        sizes.append(len(inputs["input_ids"]))
-        if sizes[-1] > 2:
-            raise torch.OutOfMemoryError
-        return network(**inputs)
-
-    monkeypatch.setattr(type(session), "backbone", property(lambda self: scarce))
-    np.testing.assert_allclose(bert.embed(TEXTS, side="query"), expected, atol=1e-6)
-    assert max(sizes) > 2
-    monkeypatch.setattr(type(session), "backbone", property(lambda self: out_of_memory))
-    with pytest.raises(AdapterError, match="too little memory for one sequence"):
-        bert.embed(["x"], side="query")
-
-
-def out_of_memory(**inputs: Any) -> Any:
-    raise torch.OutOfMemoryError
+        open_bert(device="cuda")

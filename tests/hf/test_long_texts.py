@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,12 @@ from harness_hf.description import FLASH_PACKAGES, describe
 from harness_hf.encoder.span_extraction import SpanLimits, prepare_span_extraction
 from harness_hf.options import EncoderOptions
 
-from .conftest import byte_level
+from .conftest import Open, byte_level
 
 pytestmark = pytest.mark.thorough
 
 POSITIONS = 8192
 PIECES = 3000
-Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module", params=["modernbert", "eurobert"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,16 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from harness.errors import AdapterError, TrainingError
-from harness.models.capabilities import FitOptions, Head, TextInput, TrainingSettings
+from harness.models.capabilities import Head, TextInput, TrainingSettings
 from harness.models.requests import LikelihoodRequest
 from harness.testing.examples import head_spec, training_examples
 from harness_hf import low_rank
 
-from .conftest import Open
+from .conftest import Open, Options
 from .test_own_heads import HEADS, answers
 
 pytestmark = pytest.mark.thorough
 
-Options = Callable[..., FitOptions]
 LORA: Mapping[str, Any] = {"epochs": 1, "lora_rank": 4, "lora_alpha": 8, "max_query_length": 16}
 SETTINGS_BEFORE_LORA = {
     "learning_rate": 1e-05,

@@ -22,7 +22,8 @@ from harness_hf.description import describe
 from harness_hf.encoder.masked_lm import MaskFiller
 from harness_hf.options import EncoderOptions
 
-Open = Callable[..., Any]
+from .conftest import Open
+
 FAMILIES = ("bert", "xlm-roberta", "roberta")
 REQUESTS = (
     MaskRequest(before="The cat ", form="sat", after=" on the warm mat."),
@@ -197,8 +198,8 @@ def test_a_model_without_the_head_is_skipped_with_the_reason(folders: dict[str, 
     assert "its checkpoint has no head of a masked language model, so it fills no masks" in reason
 
 
-def test_a_bare_encoder_is_no_mask_filler(folders: dict[str, Path], open_folder: Open) -> None:
-    model = open_folder(folders["bert"])
+def test_a_bare_encoder_is_no_mask_filler(open_bert: Open) -> None:
+    model = open_bert()
     assert not isinstance(model, FillsMasks)
     model.close()
 

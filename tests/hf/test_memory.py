@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,10 @@ from harness.errors import AdapterError
 from harness.models.capabilities import Choice, SpanQuestion, TextInput
 from harness.models.requests import GenerateOptions, LikelihoodRequest
 from harness.testing.probe import agree
-from harness_hf.inference.batching import BatchPlan, TokenBudget, by_length, is_shortage
+from harness_hf.inference.pieces import BatchPlan, TokenBudget, by_length, is_shortage
 
-Open = Callable[..., Any]
-Scarce = Callable[..., AbstractContextManager[list[int]]]
+from .conftest import Open, Scarce
+
 Check = Callable[..., None]
 TEXTS = [" ".join(["cat", "dog", "the", "mat"][: 1 + number % 4] * (1 + number % 3)) for number in range(24)]
 LABELS = ("no", "yes")
@@ -149,10 +148,8 @@ def test_decoders(
 
 
 @pytest.mark.parametrize("kind", SHORTAGES)
-def test_every_message_of_too_little_memory_is_known(
-    folders: dict[str, Path], open_folder: Open, check: Check, kind: str
-) -> None:
-    check(open_folder(folders["bert"]), embed, 5, SHORTAGES[kind])
+def test_every_message_of_too_little_memory_is_known(open_bert: Open, check: Check, kind: str) -> None:
+    check(open_bert(), embed, 5, SHORTAGES[kind])
 
 
 def test_other_errors_are_not_taken_for_too_little_memory(bert: Any, scarce: Scarce) -> None:
@@ -173,11 +170,9 @@ def test_one_sequence_that_is_too_long_is_one_sentence(bert: Any, scarce: Scarce
     assert len(embed(bert)) == len(TEXTS)
 
 
-def test_kinds_of_work_have_a_notice_each(
-    decoder_folders: dict[str, Path], open_decoder: Open, scarce: Scarce
-) -> None:
+def test_kinds_of_work_have_a_notice_each(open_llama: Open, scarce: Scarce) -> None:
     """Texts that are read share the budget; that of texts that are written is the memory of their cache."""
-    model = open_decoder(decoder_folders["llama"], batch_tokens=2048)
+    model = open_llama(batch_tokens=2048)
     session = model._session
     with scarce(session.backbone, 8):
         embed(model)

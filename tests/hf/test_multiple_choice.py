@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +10,11 @@ from transformers import AutoModelForMultipleChoice
 
 from harness.data.records import MultipleChoiceExample
 from harness.errors import DataError, TrainingError
-from harness.models.capabilities import Choice, ChoosesBest, FitOptions, Head, HeadSpec
+from harness.models.capabilities import Choice, ChoosesBest, Head, HeadSpec
+
+from .conftest import Options
 
 SPEC = HeadSpec(head=Head.MULTIPLE_CHOICE)
-Options = Callable[..., FitOptions]
 
 
 def items(count: int, choices: int) -> list[MultipleChoiceExample]:
@@ -68,7 +68,7 @@ def test_batches_and_empty_lists(with_head: Any, open_folder: Any, monkeypatch: 
     many = asked([*items(5, 2), *items(5, 3)])
     many.insert(3, Choice(context="nothing to choose", choices=()))
     large = open_folder(folder, batch_tokens=9999).choose(many)
-    monkeypatch.setattr("harness_hf.encoder.multiple_choice.CHUNK", 4)
+    monkeypatch.setattr("harness_hf.encoder.classification.CHUNK", 4)
     small = open_folder(folder, batch_tokens=1).choose(many)
     assert small[3] == ()
     for left, right in zip(small, large, strict=True):

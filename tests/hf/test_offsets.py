@@ -23,7 +23,8 @@ from harness_hf.inference.pieces import piece_offsets
 from harness_vllm.tokenizing import LocalTokenizer
 from tests.hf.conftest import PIECE_LIMIT, byte_level, sizes, split_byte_level, unigram, wordpiece
 
-Open = Callable[..., Any]
+from .conftest import Open
+
 TOKENIZERS = {
     make.__name__: make().backend_tokenizer for make in (byte_level, split_byte_level, unigram, wordpiece)
 }

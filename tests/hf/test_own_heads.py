@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,13 @@ from transformers import (
 )
 
 from harness.errors import AdapterError, TrainingError
-from harness.models.capabilities import Choice, FitOptions, Head, HeadSpec, SpanQuestion, TextInput
+from harness.models.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.testing.examples import head_spec, training_examples
 from harness_hf.causal.heads import DecoderSession
 from harness_hf.fit_record import HEAD_NAME
 from harness_hf.heads import HeadedNetwork
 
-from .conftest import Open, decoder_tokenizer, unigram
+from .conftest import Open, Options, decoder_tokenizer, unigram
 
 pytestmark = pytest.mark.thorough
 
@@ -54,7 +54,6 @@ DECODERS: Mapping[str, Mapping[str, Any]] = {
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
 }
 HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.MULTIPLE_CHOICE)
-Options = Callable[..., FitOptions]
 
 
 def save_tiny(folder: Path, model_type: str) -> Path:
@@ -180,10 +179,8 @@ def test_decoders_pad_on_the_right_and_separate_two_texts(
     assert padded["attention_mask"][1].tolist()[-1] == 0
 
 
-def test_tags_of_decoders_are_read_at_last_pieces(
-    decoder_folders: dict[str, Path], open_decoder: Open, fit_options: Options
-) -> None:
-    model = open_decoder(decoder_folders["llama"])
+def test_tags_of_decoders_are_read_at_last_pieces(open_llama: Open, fit_options: Options) -> None:
+    model = open_llama()
     options = fit_options(epochs=1)
     head = Head.TAGGING
     fitted = model.fit(training_examples(head), [], head_spec(head), options)
@@ -214,21 +211,17 @@ def test_a_second_stage_keeps_the_head(
     assert torch.allclose(one["weight"], other["weight"], atol=1e-6)
 
 
-def test_a_damaged_head_is_reported(
-    decoder_folders: dict[str, Path], open_decoder: Open, fit_options: Options
-) -> None:
+def test_a_damaged_head_is_reported(open_llama: Open, fit_options: Options) -> None:
     head, options = Head.TAGGING, fit_options(epochs=1)
-    model = open_decoder(decoder_folders["llama"])
+    model = open_llama()
     model.fit(training_examples(head), [], head_spec(head), options)
     (options.directory / HEAD_NAME).write_bytes(b"x")
     with pytest.raises(AdapterError, match=HEAD_NAME):
         model.load_fit(options.directory, head_spec(head))
 
 
-def test_a_decoder_becomes_a_dual_encoder_by_its_mean(
-    decoder_folders: dict[str, Path], open_decoder: Open, fit_options: Options
-) -> None:
-    head, model = Head.DUAL_ENCODER, open_decoder(decoder_folders["llama"])
+def test_a_decoder_becomes_a_dual_encoder_by_its_mean(open_llama: Open, fit_options: Options) -> None:
+    head, model = Head.DUAL_ENCODER, open_llama()
     with pytest.raises(TrainingError, match="pooling 'cls'"):
         model.fit(training_examples(head), [], head_spec(head), fit_options("cls", pooling="cls"))
     options = fit_options("pooler", epochs=1, max_query_length=16)

@@ -22,15 +22,14 @@ from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 from harness.errors import AdapterError, HarnessError, UsageError
 from harness_hf import unpickling
 from harness_hf.family import AnyFamilyOptions, describe_any, open_any
-from harness_hf.hub_snapshot import name_and_revision
+from harness_hf.model_files import RECORD, PickledModel, name_and_revision
 from harness_hf.model_folder import fetch_folder
 from harness_hf.options import ModelOptions
-from harness_hf.pickled_weights import RECORD, PickledModel
 from tests.hub.hub_server import COMMIT, Handler, Hub
 
 from ..conftest import Cli
 from ..faults.saved_models import save_encoder, save_text_to_text
-from .conftest import byte_level
+from .conftest import byte_level, equal
 
 CONVERT = ModelOptions(convert_weights=True)
 REQUEST = "b" * 40
@@ -106,7 +105,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         except ValueError as error:
             raise AdapterError(str(error)) from error
 
-    monkeypatch.setattr("harness_hf.pickled_weights._unpickle", unpickle)
+    monkeypatch.setattr("harness_hf.model_files._unpickle", unpickle)
     return calls
 
 
@@ -126,13 +125,25 @@ def test_a_converted_copy_is_the_model(
     state = pickle_weights(folder, auto_class, shards)
     assert "harness fetch" in describe_any(str(folder), AnyFamilyOptions()).fault
     copy = converted(folder)
-    again = state_of(copy, auto_class)
-    assert again.keys() == state.keys()
-    assert all(torch.equal(again[key], state[key]) for key in state)
+    assert equal(state_of(copy, auto_class), state)
     assert f"{embedding}.weight" in load_file(copy / "model.safetensors")
     assert converted(folder, ModelOptions()) == copy, "the copy is used without the option"
     assert len(in_process) == 1
     assert len(list(folder.glob("*.bin"))) == shards
+
+
+@pytest.mark.parametrize("form", ["of old versions of torch", "larger than a file"])
+def test_other_forms_of_weights_are_converted(
+    tmp_path: Path, in_process: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    is_large = form == "larger than a file"
+    if is_large:
+        monkeypatch.setattr(unpickling, "SHARD_SIZE", 40_000)
+    folder = save_masked(tmp_path / "bert", "bert")
+    state = pickle_weights(folder, AutoModelForMaskedLM, _use_new_zipfile_serialization=is_large)
+    copy = converted(folder)
+    assert (len(list(copy.glob("model-*.safetensors"))) > 1) == is_large
+    assert equal(state_of(copy, AutoModelForMaskedLM), state)
 
 
 def test_tied_weights_are_written_once(tmp_path: Path, in_process: list[tuple[str, ...]]) -> None:
@@ -156,27 +167,6 @@ def test_views_of_one_storage_are_different_weights(tmp_path: Path) -> None:
     assert all(torch.equal(written[name], state[name]) for name in written)
 
 
-def test_large_weights_are_written_in_several_files(
-    tmp_path: Path, in_process: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unpickling, "SHARD_SIZE", 40_000)
-    folder = save_masked(tmp_path / "bert", "bert")
-    state = pickle_weights(folder, AutoModelForMaskedLM)
-    copy = converted(folder)
-    assert len(list(copy.glob("model-*.safetensors"))) > 1
-    again = state_of(copy, AutoModelForMaskedLM)
-    assert all(torch.equal(again[key], state[key]) for key in state)
-
-
-def test_weights_of_old_versions_of_torch_are_converted(
-    tmp_path: Path, in_process: list[tuple[str, ...]]
-) -> None:
-    folder = save_masked(tmp_path / "bert", "bert")
-    state = pickle_weights(folder, AutoModelForMaskedLM, _use_new_zipfile_serialization=False)
-    again = state_of(converted(folder), AutoModelForMaskedLM)
-    assert all(torch.equal(again[key], state[key]) for key in state)
-
-
 def test_modules_and_adapters_are_converted_to_the_name_that_is_read(tmp_path: Path) -> None:
     (tmp_path / "2_Dense").mkdir()
     for name in ("2_Dense/pytorch_model.bin", "adapter_model.bin"):
@@ -196,50 +186,39 @@ class Command:
         return os.system, (self.command,)
 
 
+def _cut(file: Path, **how: Any) -> None:
+    torch.save({"weight": torch.ones(2000)}, file, **how)
+    file.write_bytes(file.read_bytes()[:4000])
+
+
+def _without_a_shard(file: Path) -> None:
+    index = '{"weight_map": {"weight": "pytorch_model-2.bin"}}'
+    file.with_name("pytorch_model.bin.index.json").write_text(index)
+    torch.save({"weight": torch.ones(2)}, file.with_name("pytorch_model-00001-of-00002.bin"))
+
+
+OLD: Mapping[str, Any] = {"_use_new_zipfile_serialization": False}
+PLANTED: Mapping[str, Callable[[Path, Command], object]] = {
+    "command": lambda file, command: torch.save({"weight": torch.ones(2), "command": command}, file),
+    "command, old": lambda file, command: torch.save(command, file, **OLD),
+    "pickle with a command": lambda file, command: file.write_bytes(pickle.dumps({"command": command})),
+    "pickle": lambda file, _: file.write_bytes(pickle.dumps({"weight": [1.0, 2.0]})),
+    "texts": lambda file, _: torch.save({"weight": torch.ones(2), "name": "model"}, file),
+    "list": lambda file, _: torch.save([torch.ones(2)], file),
+    "empty": lambda file, _: file.write_bytes(b""),
+    "cut": lambda file, _: _cut(file),
+    "cut, old": lambda file, _: _cut(file, **OLD),
+    "missing shard": lambda file, _: _without_a_shard(file),
+}
+"""What writes files of weights that are none; `Command` would run where they are unpickled."""
+
+
 def plant(folder: Path, kind: str, marker: Path) -> None:
     """Write the pickled weights of a folder so that they are not weights."""
-    file = folder / "pytorch_model.bin"
-    command = Command(f"touch {marker}")
-    if kind == "command":
-        torch.save({"weight": torch.ones(2), "command": command}, file)
-    elif kind == "command, old":
-        torch.save(command, file, _use_new_zipfile_serialization=False)
-    elif kind == "pickle with a command":
-        file.write_bytes(pickle.dumps({"command": command}))
-    elif kind == "pickle":
-        file.write_bytes(pickle.dumps({"weight": [1.0, 2.0]}))
-    elif kind == "texts":
-        torch.save({"weight": torch.ones(2), "name": "model"}, file)
-    elif kind == "list":
-        torch.save([torch.ones(2)], file)
-    elif kind == "empty":
-        file.write_bytes(b"")
-    elif kind == "cut":
-        torch.save({"weight": torch.ones(2000)}, file)
-        file.write_bytes(file.read_bytes()[:4000])
-    elif kind == "cut, old":
-        torch.save({"weight": torch.ones(2000)}, file, _use_new_zipfile_serialization=False)
-        file.write_bytes(file.read_bytes()[:4000])
-    elif kind == "missing shard":
-        file.with_name("pytorch_model.bin.index.json").write_text(
-            '{"weight_map": {"weight": "pytorch_model-2.bin"}}'
-        )
-        torch.save({"weight": torch.ones(2)}, file.with_name("pytorch_model-00001-of-00002.bin"))
+    PLANTED[kind](folder / "pytorch_model.bin", Command(f"touch {marker}"))
 
 
-KINDS = [
-    "command",
-    "command, old",
-    "pickle with a command",
-    "pickle",
-    "texts",
-    "list",
-    "empty",
-    "cut",
-]
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "cut, old", "missing shard"])
+@pytest.mark.parametrize("kind", PLANTED)
 def test_what_is_no_file_of_weights_is_rejected_and_nothing_runs(
     tmp_path: Path, cache: Path, in_process: list[tuple[str, ...]], kind: str
 ) -> None:
@@ -284,12 +263,8 @@ def test_the_identity_names_the_source(tmp_path: Path, in_process: list[tuple[st
     identity = open_any(describe_any(str(folder), options), options).identity()
     assert identity["converted_from"] == hashlib.sha256(digest.encode()).hexdigest()
     assert "weights_only" in identity["conversion"]
-    assert "converted_from" not in open_any(*_described(save_encoder(tmp_path / "other"))).identity()
-
-
-def _described(folder: Path) -> tuple[Any, Any]:
-    options = AnyFamilyOptions()
-    return describe_any(str(folder), options), options
+    other = describe_any(str(save_encoder(tmp_path / "other")), AnyFamilyOptions())
+    assert "converted_from" not in open_any(other, AnyFamilyOptions()).identity()
 
 
 def test_changed_weights_are_converted_again_and_changed_files_are_read(
@@ -300,14 +275,13 @@ def test_changed_weights_are_converted_again_and_changed_files_are_read(
     copy = converted(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 0.5}), encoding="utf-8")
-    assert (
-        json.loads((converted(folder) / "config.json").read_text(encoding="utf-8"))["layer_norm_eps"] == 0.5
-    )
+    again = json.loads((converted(folder) / "config.json").read_text(encoding="utf-8"))
+    assert again["layer_norm_eps"] == 0.5
     assert len(in_process) == 1
     torch.save({name: tensor + 1 for name, tensor in state.items()}, folder / "pytorch_model.bin")
     assert describe_any(str(folder), AnyFamilyOptions()).fault
-    again = state_of(converted(folder), AutoModelForMaskedLM)
-    assert all(torch.equal(again[key], state[key] + 1) for key in state)
+    moved = {name: tensor + 1 for name, tensor in state.items()}
+    assert equal(state_of(converted(folder), AutoModelForMaskedLM), moved)
     assert (len(in_process), converted(folder)) == (2, copy)
 
 

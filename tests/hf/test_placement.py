@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,8 @@ from harness_hf import harness_register_adapters
 from harness_hf.loading import choose_device, place
 from harness_hf.options import ModelOptions
 
-Open = Callable[..., Any]
+from .conftest import Open
+
 TEXTS = ["The cat sat on the warm mat.", "no", "yes yes", "der Hund"]
 
 
@@ -71,7 +71,7 @@ def test_without_a_gpu_every_process_is_on_the_cpu(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("device_map", ["auto", "balanced", "sequential"])
 def test_an_encoder_with_a_device_map(
-    with_head: Open, folders: dict[str, Path], open_folder: Open, asked_maps: list[str], device_map: str
+    with_head: Open, open_folder: Open, open_bert: Open, asked_maps: list[str], device_map: str
 ) -> None:
     folder = with_head(AutoModelForSequenceClassification, ["no", "yes"])
     inputs = [TextInput(text=text) for text in TEXTS]
@@ -82,18 +82,16 @@ def test_an_encoder_with_a_device_map(
     )
     assert divided.identity() == plain.identity()
     assert plain.identity()["device"] == "cpu"
-    bare = open_folder(folders["bert"], device_map=device_map)
+    bare = open_bert(device_map=device_map)
     np.testing.assert_allclose(
-        bare.embed(TEXTS, side="query"), open_folder(folders["bert"]).embed(TEXTS, side="query"), atol=1e-6
+        bare.embed(TEXTS, side="query"), open_bert().embed(TEXTS, side="query"), atol=1e-6
     )
-    assert bare._session.has_pooler == open_folder(folders["bert"])._session.has_pooler
+    assert bare._session.has_pooler == open_bert()._session.has_pooler
 
 
-def test_a_decoder_with_a_device_map(
-    decoder_folders: dict[str, Path], open_decoder: Open, asked_maps: list[str]
-) -> None:
-    plain = open_decoder(decoder_folders["llama"])
-    divided = open_decoder(decoder_folders["llama"], device_map="auto")
+def test_a_decoder_with_a_device_map(open_llama: Open, asked_maps: list[str]) -> None:
+    plain = open_llama()
+    divided = open_llama(device_map="auto")
     assert asked_maps == ["auto"]
     asked = [
         LikelihoodRequest(context=text * 3, continuation=end) for text in TEXTS for end in (" a", " cat")
@@ -143,10 +141,10 @@ def test_a_device_map_is_rejected_together_with_a_device() -> None:
 
 
 def test_a_device_map_is_rejected_in_several_processes(
-    folders: dict[str, Path], open_folder: Open, monkeypatch: pytest.MonkeyPatch
+    open_bert: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UsageError, match=r"device_map is 'auto'.*but 2 processes are running"):
-        open_folder(folders["bert"], device_map="auto")
+        open_bert(device_map="auto")
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert open_folder(folders["bert"], device_map="auto")
+    assert open_bert(device_map="auto")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.data.translation.translators import TranslatorContext, TranslatorEntry
+from harness.data.translation.services import TranslatorContext, TranslatorEntry
 from harness.errors import CapabilityError, UsageError
 from harness.models.requests import Generated
 from harness.running.session import open_session
 from harness.testing.translator_contract import TranslatorContract
 from harness_translation import harness_register_translators
-from harness_translation.variants.prompted import PROMPT, PromptedTranslator, open_prompted
+from harness_translation.variants.translators import PROMPT, PromptedTranslator, open_prompted
 
 
 class TestPrompted(TranslatorContract):

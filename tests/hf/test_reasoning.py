@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.errors import UsageError
 from harness.models.requests import GenerateOptions, Turn
 
+from .conftest import Open
 from .thinking_model import COLOURS, OPENING_TEMPLATE, reasoning_of, save_thinking_model
 
 pytestmark = pytest.mark.thorough
 
-Open = Callable[..., Any]
 ANSWER = GenerateOptions(max_tokens=4, stop=("\n",))
 
 

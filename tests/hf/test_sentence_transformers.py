@@ -18,7 +18,7 @@ from transformers import ModernBertConfig, ModernBertModel, Qwen3Config, Qwen3Mo
 from harness.errors import AdapterError, UsageError
 from harness.models.capabilities import EmbedOptions
 
-from .conftest import PIECE_LIMIT, byte_level, decoder_tokenizer
+from .conftest import PIECE_LIMIT, Open, byte_level, decoder_tokenizer
 
 pytestmark = pytest.mark.thorough
 
@@ -34,7 +34,6 @@ TEXTS = [
     "",
 ]
 INSTRUCTION = "Instruct: Given a web search query, retrieve relevant passages\nQuery: "
-Open = Callable[..., Any]
 Save = Callable[..., Path]
 
 
@@ -265,9 +264,13 @@ def test_what_sentence_transformers_saves(
     np.testing.assert_allclose(found, reference(tmp_path / "saved"), atol=1e-5)
 
 
-def test_modules_belong_to_their_own_pooling(save: Save, open_folder: Open, folders: dict[str, Path]) -> None:
+def test_modules_belong_to_their_own_pooling(
+    save: Save,
+    open_folder: Open,
+    open_bert: Open,
+) -> None:
     folder = save("bert", {"Pooling": pooling("mean_tokens"), "Dense": dense(32, 8, TANH), "Normalize": {}})
-    model, plain = open_folder(folder, max_length=48), open_folder(folders["bert"], max_length=48)
+    model, plain = open_folder(folder, max_length=48), open_bert(max_length=48)
     assert model.embed(TEXTS, side="query").shape == (len(TEXTS), 8)
     for options in (EmbedOptions(pooling="cls"), EmbedOptions(layer=2)):
         found = model.embed(TEXTS, side="query", options=options)
@@ -325,7 +328,7 @@ def test_modules_stay_inside_the_folder(save: Save, open_folder: Open) -> None:
 def test_weights_of_modules_are_downloaded() -> None:
     from huggingface_hub.utils._paths import filter_repo_objects
 
-    from harness_hf.hub_snapshot import SNAPSHOT_IGNORED, SNAPSHOT_PATTERNS
+    from harness_hf.model_files import SNAPSHOT_IGNORED, SNAPSHOT_PATTERNS
 
     wanted = [
         "model.safetensors",

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from transformers import AutoModelForQuestionAnswering
 
 from harness.data.records import Answer, SpanExample
 from harness.errors import AdapterError, DataError
-from harness.models.capabilities import ExtractsSpans, FitOptions, Head, HeadSpec, SpanQuestion
+from harness.models.capabilities import ExtractsSpans, Head, HeadSpec, SpanQuestion
 from harness_hf.encoder.span_extraction import (
     SpanLimits,
     best_span,
@@ -23,8 +22,9 @@ from harness_hf.encoder.span_extraction import (
     trim_span,
 )
 
+from .conftest import Options
+
 SPEC = HeadSpec(head=Head.SPAN_EXTRACTION)
-Options = Callable[..., FitOptions]
 CONTEXTS = [
     "The cat sat on the warm mat, and the dog slept near the door.",
     "cafe\u0301 e\u0301cole fermé",

@@ -3,35 +3,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from transformers import (
-    AutoModelForMultipleChoice,
-    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
 )
 
 from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import Choice, SpanQuestion, TextInput
 from harness.models.requests import (
     Ability,
     Answered,
     Call,
     GenerateOptions,
-    HasNotices,
     LikelihoodRequest,
-    Streams,
 )
 from harness.testing.probe import agree
 
-Open = Callable[..., Any]
+from .conftest import Open
+
 WORDS = "the cat sat on warm mat and dog slept near door good bad happy sad yes no".split()
-LABELS = ("no", "yes")
-LONG = 200
 
 
 def texts(count: int) -> list[str]:
@@ -65,65 +56,34 @@ def collect(stream: Any) -> dict[int, Any]:
     return found
 
 
+def requests_of(ability: Ability, count: int) -> list[Any]:
+    """Requests of mixed lengths."""
+    some = texts(count)
+    if ability == "loglikelihood":
+        ends = ("yes", "no")
+        return [LikelihoodRequest(context=text, continuation=f" {end}") for text in some for end in ends]
+    if ability == "generate":
+        options = [
+            GenerateOptions(max_tokens=1 + len(text) % 7, stop=("a",)[: len(text) % 2]) for text in some
+        ]
+        ranked = [(text, GenerateOptions(choices=("yes", "no mat"))) for text in some[:4]]
+        return [*zip(some, options, strict=True), *ranked]
+    return list(some)
+
+
 def cut(requests: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [requests[start : start + size] for start in range(0, len(requests), size)]
 
 
-HEADS: dict[Ability, tuple[Any, tuple[str, ...] | None]] = {
-    "classify": (AutoModelForSequenceClassification, LABELS),
-    "choose": (AutoModelForMultipleChoice, None),
-    "tag": (AutoModelForTokenClassification, LABELS),
-    "extract_spans": (AutoModelForQuestionAnswering, None),
-}
-ABILITIES: tuple[Ability, ...] = (*HEADS, "embed", "loglikelihood", "generate")
-
-
-def requests_of(ability: Ability, count: int) -> list[Any]:
-    """Requests of mixed lengths, some of which take several windows."""
-    long = "cat " * LONG
-    some = texts(count)
-    match ability:
-        case "classify":
-            return [TextInput(text=text, text_pair="good" if len(text) % 2 else None) for text in some]
-        case "choose":
-            return [Choice(context=text, choices=("yes", "no", text)[: 2 + len(text) % 2]) for text in some]
-        case "tag":
-            return [tuple(text.split()) for text in [*some[1:], long]]
-        case "extract_spans":
-            return [SpanQuestion(id=text, question="who", context=text) for text in [*some[1:], long]]
-        case "loglikelihood":
-            return [
-                LikelihoodRequest(context=text, continuation=f" {end}")
-                for text in some
-                for end in ("yes", "no")
-            ]
-        case "generate":
-            free = [
-                (text, GenerateOptions(max_tokens=1 + len(text) % 7, stop=("a",)[: len(text) % 2]))
-                for text in some
-            ]
-            return [*free, *((text, GenerateOptions(choices=("yes", "no mat"))) for text in some[:4])]
-    return list(some)
-
-
 @pytest.fixture
-def make(folders: dict[str, Path], open_folder: Open, with_head: Open, llama: Any) -> Callable[..., Case]:
+def make(open_bert: Open, llama: Any) -> Callable[..., Case]:
     """A function that opens a model for an ability and makes requests of it."""
 
     def case(ability: Ability, count: int = 24, **options: Any) -> Case:
-        arguments: dict[str, Any] = {}
-        if ability in HEADS:
-            auto_class, labels = HEADS[ability]
-            model = open_folder(with_head(auto_class, labels), **options)
-            arguments = {"labels": LABELS} if ability == "classify" else {}
-        elif ability == "embed":
-            model = open_folder(folders["bert"], **options)
-            arguments = {"side": "query"}
-        else:
-            model = llama
+        embeds = ability == "embed"
         return Case(
-            model=model,
-            call=Call(ability=ability, arguments=arguments),
+            model=open_bert(**options) if embeds else llama,
+            call=Call(ability=ability, arguments={"side": "query"} if embeds else {}),
             requests=requests_of(ability, count),
         )
 
@@ -134,18 +94,6 @@ def assert_alike(found: dict[int, Any], expected: dict[int, Any]) -> None:
     assert sorted(found) == sorted(expected)
     for index, answer in expected.items():
         assert agree(answer, found[index], tolerance=1e-5)
-
-
-@pytest.mark.parametrize("ability", ABILITIES)
-def test_blocks_of_any_size_give_the_same(make: Callable[..., Case], ability: Ability) -> None:
-    case = make(ability)
-    whole = case.answers()
-    assert sorted(whole) == list(range(len(case.requests)))
-    for size in (1, 5):
-        assert_alike(case.answers(cut(case.requests, size)), whole)
-    assert isinstance(case.model, Streams)
-    assert isinstance(case.model, HasNotices)
-    assert not case.model.notices()
 
 
 def test_answers_come_after_every_batch_the_longest_first(make: Callable[..., Case]) -> None:
@@ -162,7 +110,7 @@ def test_answers_come_after_every_batch_the_longest_first(make: Callable[..., Ca
     assert len(widths) > 6
 
 
-@pytest.mark.parametrize("ability", ABILITIES)
+@pytest.mark.parametrize("ability", ["embed", "loglikelihood", "generate"])
 def test_stopping_is_asked_before_every_batch(make: Callable[..., Case], ability: Ability) -> None:
     case = make(ability)
     asked = 0
@@ -216,8 +164,8 @@ def test_errors_of_the_thread_reach_the_caller(make: Callable[..., Case]) -> Non
     assert sorted(found) == list(range(8))
 
 
-def test_what_is_impossible_is_said_at_once(make: Callable[..., Case]) -> None:
-    model = make("classify").model
+def test_what_is_impossible_is_said_at_once(open_folder: Open, with_head: Open) -> None:
+    model = open_folder(with_head(AutoModelForSequenceClassification, ("no", "yes")))
     with pytest.raises(CapabilityError, match="has the labels"):
         model.stream(Call(ability="classify", arguments={"labels": ("a", "b")}), [])
     with pytest.raises(CapabilityError, match="'generate'"):
@@ -241,16 +189,8 @@ def test_counting_tokens_during_a_stream(llama: Any) -> None:
         assert llama.token_counts(texts(60)) == expected
 
 
-def test_blocks_have_the_size_that_options_say(
-    folders: dict[str, Path], decoder_folders: dict[str, Path], open_folder: Open, open_decoder: Open
-) -> None:
-    assert open_folder(folders["bert"]).block_characters("embed") == 8192
-    assert open_folder(folders["bert"], batch_tokens=100).block_characters("embed") == 800
-    assert open_decoder(decoder_folders["llama"], batch_tokens=100).block_characters("generate") == 3200
-    assert open_decoder(decoder_folders["llama"]).block_characters("generate") == 32 * 16_384
-
-
-def test_methods_are_streams_in_order(make: Callable[..., Case]) -> None:
-    case = make("embed")
-    vectors = case.model.embed(case.requests, side="query")
-    np.testing.assert_array_equal(vectors, np.stack([case.answers()[index] for index in range(24)]))
+def test_blocks_have_the_size_that_options_say(open_bert: Open, open_llama: Open) -> None:
+    assert open_bert().block_characters("embed") == 8192
+    assert open_bert(batch_tokens=100).block_characters("embed") == 800
+    assert open_llama(batch_tokens=100).block_characters("generate") == 3200
+    assert open_llama().block_characters("generate") == 32 * 16_384

@@ -14,7 +14,8 @@ from harness.models.capabilities import EmbedOptions
 from harness.models.requests import CountsSubwords, CutsTexts
 from harness_hf.inference.pieces import subword_ids
 
-Open = Callable[..., Any]
+from .conftest import Open
+
 TEXTS = (
     "The cat sleeps.",
     "",

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +13,14 @@ from transformers import AutoModelForTokenClassification
 
 from harness.data.records import TaggedSentence
 from harness.errors import AdapterError, DataError, TrainingError
-from harness.models.capabilities import FitOptions, Head, HeadSpec, Tags
-from harness_hf.encoder.tagging import IGNORED, prepare_tagging, token_f1
+from harness.models.capabilities import Head, HeadSpec, Tags
+from harness_hf.encoder.classification import IGNORED, prepare_tagging, token_f1
+
+from .conftest import Options
 
 LEXICON = {"the": "DET", "cat": "NOUN", "dog": "NOUN", "slept": "VERB", "sat": "VERB", ".": "PUNCT", "": "X"}
 LABELS = ("DET", "NOUN", "PUNCT", "VERB", "X")
 SPEC = HeadSpec(head=Head.TAGGING, labels=LABELS)
-Options = Callable[..., FitOptions]
 
 
 def sentences(count: int, length: int = 7) -> list[TaggedSentence]:
@@ -88,7 +88,7 @@ def test_tags_do_not_depend_on_batches(
     folder = with_head(AutoModelForTokenClassification, [f"T{number}" for number in range(9)])
     batch = [one.tokens for length in (1, 9, 40) for one in sentences(4, length)]
     large = open_folder(folder, batch_tokens=9999).tag(batch)
-    monkeypatch.setattr("harness_hf.encoder.tagging.SENTENCE_CHUNK", 5)
+    monkeypatch.setattr("harness_hf.encoder.classification.SENTENCE_CHUNK", 5)
     assert open_folder(folder, batch_tokens=1).tag(batch) == large
     assert open_folder(folder).tag([]) == []
 

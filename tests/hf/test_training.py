@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -13,17 +13,18 @@ import torch
 
 from harness.data.records import Answer, ClassificationExample, SpanExample, TaggedSentence
 from harness.errors import TrainingError
-from harness.models.capabilities import Classifies, FitOptions, Head, HeadSpec, SpanQuestion, Tags, TextInput
+from harness.models.capabilities import Classifies, Head, HeadSpec, SpanQuestion, Tags, TextInput
 from harness.models.requests import HasTrainingLoss
 from harness.progress import Progress
 from harness_hf.training import loop
 from harness_hf.training.batches import micro_batch_size
 from harness_hf.training.step import SummedStep
 
+from .conftest import Options, equal, script_scores, weights
+
 pytestmark = pytest.mark.thorough
 
 SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
-Options = Callable[..., FitOptions]
 
 
 def examples(count: int) -> list[ClassificationExample]:
@@ -36,33 +37,6 @@ def examples(count: int) -> list[ClassificationExample]:
         )
         for number in range(count)
     ]
-
-
-def weights(adapter: Any) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in adapter._session.network.state_dict().items()}
-
-
-def equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
-
-
-def test_the_same_seed_gives_the_same_weights(bert: Any, fit_options: Options) -> None:
-    first = weights(bert.fit(examples(24), examples(8), SPEC, fit_options("a", seed=5)))
-    torch.rand(7)
-    second = weights(bert.fit(examples(24), examples(8), SPEC, fit_options("b", seed=5)))
-    third = weights(bert.fit(examples(24), examples(8), SPEC, fit_options("c", seed=6)))
-    assert equal(first, second)
-    assert not equal(first, third)
-
-
-def test_fitting_leaves_the_model_as_it_was(bert: Any, fit_options: Options) -> None:
-    before = weights(bert)
-    vectors = bert.embed(["The cat"], side="query")
-    fitted = bert.fit(examples(16), [], SPEC, fit_options())
-    assert equal(before, weights(bert))
-    np.testing.assert_array_equal(bert.embed(["The cat"], side="query"), vectors)
-    assert not np.allclose(fitted.embed(["The cat"], side="query"), vectors, atol=1e-3)
-    assert not isinstance(bert, Classifies)
 
 
 def test_the_folder_holds_the_model_and_nothing_else(bert: Any, fit_options: Options) -> None:
@@ -156,24 +130,7 @@ def test_the_best_checkpoint_is_kept(
     bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The dev score is made to be best after the second of four evaluations."""
-    scores = iter([0.5, 0.9, 0.9, 0.1])
-    states = []
-    real = loop.train_network
-
-    def scripted(load: Any, data: Any, *args: Any, **keywords: Any) -> Any:
-        networks: list[Any] = []
-
-        def loading() -> Any:
-            networks.append(load())
-            return networks[-1]
-
-        def score(predicted: Any, gold: Any) -> float:
-            states.append({name: value.detach().clone() for name, value in networks[-1].state_dict().items()})
-            return next(scores)
-
-        return real(loading, replace(data, score=score), *args, **keywords)
-
-    monkeypatch.setattr("harness_hf.training.loop.train_network", scripted)
+    states = script_scores(monkeypatch, (0.5, 0.9, 0.9, 0.1))
     fitted = bert.fit(examples(32), examples(8), SPEC, fit_options(eval_steps=2, epochs=2))
     assert len(states) == 4
     assert equal(weights(fitted), states[1])
@@ -186,12 +143,6 @@ def test_without_a_dev_set_or_selection_the_last_checkpoint_is_kept(bert: Any, f
     assert last._record.best_score is None
     assert unselected._record.best_score is None
     assert equal(weights(last), weights(unselected))
-
-
-def test_a_short_run_is_evaluated_once(bert: Any, fit_options: Options) -> None:
-    fitted = bert.fit(examples(16), examples(8), SPEC, fit_options(eval_steps=100, epochs=1))
-    assert fitted._record.best_score is not None
-    assert fitted._record.steps == 2
 
 
 def test_batches_of_like_length_pad_less_and_are_the_same_every_time(
@@ -219,10 +170,6 @@ def test_batches_of_like_length_pad_less_and_are_the_same_every_time(
     assert padding(grouped) < padding(batches) / 2
 
 
-def test_max_steps(bert: Any, fit_options: Options) -> None:
-    assert bert.fit(examples(16), [], SPEC, fit_options(max_steps=3))._record.steps == 3
-
-
 def test_training_that_ends_at_its_starting_loss_says_so(bert: Any, fit_options: Options) -> None:
     still = bert.fit(examples(24), [], SPEC, fit_options("still", max_steps=12, learning_rate=1e-12))
     moved = bert.fit(examples(24), [], SPEC, fit_options("moved", max_steps=60, learning_rate=5e-3))
@@ -246,12 +193,12 @@ def test_frozen_embeddings_stay(bert: Any, fit_options: Options) -> None:
     assert not torch.equal(frozen["bert." + layer], before[layer])
 
 
-def without_dropout(bert: Any, folder: Path, open_folder: Any) -> Any:
+def without_dropout(bert: Any, folder: Path) -> None:
+    """Save a BERT so that it is trained without dropout."""
     config = bert._session.network.config
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     bert._session.network.save_pretrained(folder)
     bert._session.tokenizer.save_pretrained(folder)
-    return open_folder
 
 
 def tagged(count: int, extra: int = 1) -> list[TaggedSentence]:
@@ -290,20 +237,14 @@ def test_accumulated_gradients_are_those_of_the_batch(
     bert: Any, fit_options: Options, open_folder: Any, tmp_path: Path, spec: HeadSpec, train: list[Any]
 ) -> None:
     """Two sequences at a time give what sixteen at once give, also where they have targets of many lengths."""
-    without_dropout(bert, tmp_path / "plain", open_folder)
+    without_dropout(bert, tmp_path / "plain")
     # A large epsilon makes the step of AdamW proportional to the gradient, and nothing clips it.
-    keywords = {
-        "batch_size": 16,
-        "learning_rate": 1.0,
-        "adam_epsilon": 10.0,
-        "max_grad_norm": 1e9,
-        "max_steps": 1,
-    }
-    whole = open_folder(tmp_path / "plain", train_parts=1).fit(
-        train, [], spec, fit_options("whole", **keywords)
-    )
-    parts = open_folder(tmp_path / "plain", train_batch_tokens=3 * 32).fit(
-        train, [], spec, fit_options("parts", **keywords)
+    step = {"learning_rate": 1.0, "adam_epsilon": 10.0, "max_grad_norm": 1e9, "max_steps": 1}
+    whole, parts = (
+        open_folder(tmp_path / "plain", **how).fit(
+            train, [], spec, fit_options(str(how), batch_size=16, **step)
+        )
+        for how in ({"train_parts": 1}, {"train_batch_tokens": 3 * 32})
     )
     assert whole._record.steps == parts._record.steps == 1
     assert (whole._record.micro_batch, parts._record.micro_batch) == (16, 2)
@@ -336,18 +277,20 @@ def test_the_size_of_a_micro_batch(batch: int, pieces: int, budget: int, parts: 
 
 def test_a_second_stage_keeps_the_head_only_where_labels_agree(bert: Any, fit_options: Options) -> None:
     first = bert.fit(examples(24), [], SPEC, fit_options("first"))
+    before = weights(first)
     still = {"learning_rate": 1e-12, "epochs": 1}
     same = weights(first.fit(examples(8), [], SPEC, fit_options("same", **still)))
-    for name, value in weights(first).items():
+    for name, value in before.items():
         torch.testing.assert_close(same[name], value, atol=1e-6, rtol=0)
-    turned = HeadSpec(head=Head.CLASSIFICATION, labels=("good", "bad"), inputs=("text",))
+    turned = replace(SPEC, labels=("good", "bad"))
     other = weights(first.fit(examples(8), [], turned, fit_options("other", **still)))
-    torch.testing.assert_close(
-        other["bert.encoder.layer.3.output.dense.weight"],
-        weights(first)["bert.encoder.layer.3.output.dense.weight"],
-    )
-    assert not torch.allclose(other["classifier.weight"], weights(first)["classifier.weight"], atol=1e-3)
+    layer = "bert.encoder.layer.3.output.dense.weight"
+    torch.testing.assert_close(other[layer], before[layer])
+    assert not torch.allclose(other["classifier.weight"], before["classifier.weight"], atol=1e-3)
     assert float(other["classifier.weight"].abs().max()) < 0.2
+    more = replace(SPEC, labels=("bad", "good", "neither"))
+    second = first.fit(examples(16), [], more, fit_options("second", epochs=1))
+    assert second.classify([TextInput(text="x")], more.labels).shape == (1, 3)
 
 
 def test_a_second_stage_with_another_head(bert: Any, fit_options: Options) -> None:
@@ -362,13 +305,6 @@ def test_a_second_stage_with_another_head(bert: Any, fit_options: Options) -> No
     assert [len(row) for row in tagger.tag([["the", "cat"]])] == [2]
     vectors = spans_first.embed(["the cat"], side="query")
     assert not np.allclose(vectors, bert.embed(["the cat"], side="query"), atol=1e-3)
-
-
-def test_another_number_of_labels_gets_a_new_head(bert: Any, fit_options: Options) -> None:
-    first = bert.fit(examples(16), [], SPEC, fit_options("first", epochs=1))
-    spec = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good", "neither"), inputs=("text",))
-    second = first.fit(examples(16), [], spec, fit_options("second", epochs=1))
-    assert second.classify([TextInput(text="x")], spec.labels).shape == (1, 3)
 
 
 class Steps(Progress):
@@ -425,17 +361,17 @@ def test_a_resumed_fit_reports_the_steps_that_are_left(
     assert captured.out == captured.err == "", "nothing is written past the progress"
 
 
-def test_lengths_beyond_the_model_are_kept_within_it(bert: Any, fit_options: Options) -> None:
-    fitted = bert.fit(examples(16), [], SPEC, fit_options(max_length=4096, epochs=1))
-    assert fitted._record.max_length == 64
+def test_limits_of_steps_evaluations_and_lengths(bert: Any, fit_options: Options) -> None:
+    options = fit_options(max_steps=3, eval_steps=100, max_length=4096)
+    fitted = bert.fit(examples(16), examples(8), SPEC, options)
+    assert (fitted._record.steps, fitted._record.max_length) == (3, 64)
+    assert fitted._record.best_score is not None, "a short run is evaluated once"
     assert fitted.classify([TextInput(text="cat " * 500)], SPEC.labels).shape == (1, 2)
 
 
 def test_what_the_folder_says_about_embedding_is_kept(
-    bert: Any, fit_options: Options, folders: dict[str, Path], open_folder: Any, tmp_path: Path
+    fit_options: Options, folders: dict[str, Path], open_folder: Any, tmp_path: Path
 ) -> None:
-    import shutil
-
     folder = tmp_path / "declared"
     shutil.copytree(folders["bert"], folder)
     (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": "yes "}}')

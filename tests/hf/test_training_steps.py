@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,10 +27,11 @@ from harness_hf.training.checkpoint import CheckpointFolder
 from harness_hf.training.engine import Engine, learning_rate, training_device
 from harness_hf.training.step import TrainingStep
 
+from .conftest import Options, equal
+
 pytestmark = pytest.mark.thorough
 
 SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
-Options = Callable[..., FitOptions]
 WORDS = ("cat", "dog", "mat", "door", "red", "green", "blue")
 
 
@@ -47,10 +46,6 @@ def examples(count: int) -> list[ClassificationExample]:
 
 def weights(options: FitOptions) -> dict[str, torch.Tensor]:
     return load_file(options.directory / "model.safetensors")
-
-
-def equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
 @given(
@@ -198,20 +193,20 @@ def without_memory(monkeypatch: pytest.MonkeyPatch, error: Exception, rows: int,
 )
 def test_memory_that_ends_halves_the_micro_batch(
     open_folder: Any,
-    folders: dict[str, Path],
+    open_bert: Any,
     fit_options: Options,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
     """What was done before stays; nothing but rounding and dropout changes, so a run at that size is the same."""
     small = fit_options("small", epochs=1)
-    bert = open_folder(folders["bert"], train_parts=4)
+    bert = open_bert(train_parts=4)
     fitted = bert.fit(examples(32), [], SPEC, small)
     assert fitted.notices() == []
     assert fitted._record.micro_batch == 2
     without_memory(monkeypatch, error, rows=3)
     halved = fit_options("halved", epochs=1)
-    fitted = open_folder(folders["bert"], train_parts=1).fit(examples(32), [], SPEC, halved)
+    fitted = open_bert(train_parts=1).fit(examples(32), [], SPEC, halved)
     assert equal(weights(small), weights(halved))
     assert fitted._record.steps == 4
     (notice,) = fitted.notices()
@@ -315,7 +310,7 @@ def test_a_fit_that_was_killed_after_its_record_is_finished(bert: Any, fit_optio
 
 
 def test_checkpoints_come_by_the_clock(
-    open_folder: Any, folders: dict[str, Path], fit_options: Options, monkeypatch: pytest.MonkeyPatch
+    open_bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved: list[int] = []
     real = CheckpointFolder.save
@@ -328,31 +323,31 @@ def test_checkpoints_come_by_the_clock(
         assert len(list(self._folder.iterdir())) == 1
 
     monkeypatch.setattr(CheckpointFolder, "save", saving)
-    rare = open_folder(folders["bert"])
+    rare = open_bert()
     rare.fit(examples(32), [], SPEC, fit_options("rare", epochs=1))
     assert saved == []
     clock = iter(range(0, 10**6, 90))
     monkeypatch.setattr("harness_hf.training.loop.time", SimpleNamespace(monotonic=lambda: next(clock)))
-    often = open_folder(folders["bert"], train_checkpoint_minutes=2)
+    often = open_bert(train_checkpoint_minutes=2)
     often.fit(examples(32), [], SPEC, fit_options("often", epochs=1))
     assert saved == [2, 4]
 
 
-def test_fp16_needs_a_gpu(open_folder: Any, folders: dict[str, Path], fit_options: Options) -> None:
-    model = open_folder(folders["bert"], mixed_precision="fp16", device="cpu")
+def test_fp16_needs_a_gpu(open_bert: Any, fit_options: Options) -> None:
+    model = open_bert(mixed_precision="fp16", device="cpu")
     with pytest.raises(TrainingError, match="fp16 needs a GPU"):
         model.fit(examples(8), [], SPEC, fit_options())
 
 
-def test_bf16_trains(open_folder: Any, folders: dict[str, Path], fit_options: Options) -> None:
+def test_bf16_trains(open_bert: Any, fit_options: Options) -> None:
     options = fit_options(epochs=1)
-    model = open_folder(folders["bert"], mixed_precision="bf16")
+    model = open_bert(mixed_precision="bf16")
     record = model.fit(examples(16), examples(8), SPEC, options)._record
     assert record.best_score is not None
     assert record.fp32_from is None
     assert {value.dtype for value in weights(options).values()} == {torch.float32}
     plain = fit_options("plain", epochs=1)
-    open_folder(folders["bert"], mixed_precision="no").fit(examples(16), examples(8), SPEC, plain)
+    open_bert(mixed_precision="no").fit(examples(16), examples(8), SPEC, plain)
     assert not equal(weights(options), weights(plain))
 
 
@@ -377,8 +372,7 @@ class Overflowing(torch.nn.Module):
 
 @pytest.mark.parametrize("after", [0, 5])
 def test_what_is_not_finite_in_bf16_is_trained_in_float32(
-    open_folder: Any,
-    folders: dict[str, Path],
+    open_bert: Any,
     fit_options: Options,
     monkeypatch: pytest.MonkeyPatch,
     after: int,
@@ -401,7 +395,7 @@ def test_what_is_not_finite_in_bf16_is_trained_in_float32(
     monkeypatch.setattr(heads, "_load", load)
     Overflowing.calls = 0
     options = fit_options(epochs=1)
-    model = open_folder(folders["bert"], mixed_precision="bf16", train_parts=1)
+    model = open_bert(mixed_precision="bf16", train_parts=1)
     fitted = model.fit(examples(64), [], SPEC, options)
     assert fitted._record.fp32_from == after + 1
     assert fitted._record.steps == 8
@@ -411,7 +405,7 @@ def test_what_is_not_finite_in_bf16_is_trained_in_float32(
     if after == 0:
         Overflowing.calls = 0
         plain = fit_options("plain", epochs=1)
-        alone = open_folder(folders["bert"], mixed_precision="no", train_parts=1)
+        alone = open_bert(mixed_precision="no", train_parts=1)
         assert alone.fit(examples(64), [], SPEC, plain)._record.fp32_from is None
         assert equal(weights(plain), weights(options))
 

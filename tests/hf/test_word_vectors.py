@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from harness.errors import CapabilityError
 
-Open = Callable[..., Any]
+from .conftest import Open
+
 WORDS = ["The", "Katze", "sitzt", "unbelievable"]
 
 
@@ -55,9 +55,9 @@ def test_a_decoders_sentence_is_its_last_piece(
         np.testing.assert_allclose(found[1][0, 0], begin, atol=2e-5)
 
 
-def test_a_masked_word_is_the_mask_token(folders: dict[str, Path], open_folder: Open) -> None:
+def test_a_masked_word_is_the_mask_token(folders: dict[str, Path], open_bert: Open) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folders["bert"])
-    ((_, found),) = open_folder(folders["bert"]).hidden_states([["The", None, "sitzt"]], [3])
+    ((_, found),) = open_bert().hidden_states([["The", None, "sitzt"]], [3])
     ids = tokenizer("The [MASK] sitzt")["input_ids"]
     place = ids.index(tokenizer.mask_token_id)
     np.testing.assert_allclose(found[0, 1], states(folders["bert"], ids, 3)[place].numpy(), atol=2e-6)

@@ -29,7 +29,7 @@ from pathlib import Path
 import pytest
 
 from harness.data.origin import Origin
-from harness.data.readers.column import wanted_columns
+from harness.data.readers.reader import wanted_columns
 from harness.data.resolve import DataRef, HubFiles
 from harness.running.session import open_session
 from harness.specs.schema import SPLITS

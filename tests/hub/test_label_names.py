@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from harness.data.resolve import HubFiles
 from harness.errors import DataError
-from harness_hub.card import class_names, label_map
+from harness_hub.dataset import class_names, label_map
 
 NLI = ("entailment", "neutral", "contradiction")
 

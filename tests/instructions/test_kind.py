@@ -18,9 +18,8 @@ from harness.metrics import MetricContext
 from harness.models import Generated, GenerateOptions, Prompt, Turn
 from harness.prompts import Prompter, compile_prompt
 from harness.specs import PromptSpec
-from harness_instructions.kind import KIND, METHODS
+from harness_instructions.kind import KIND, METHODS, READERS
 from harness_instructions.metrics import METRICS
-from harness_instructions.readers import READERS
 
 IFEVAL, MULTI_IF = READERS
 NO_COMMA = ["punctuation:no_comma"]
@@ -99,6 +98,7 @@ def test_accuracies_count_prompts_and_instructions() -> None:
             "inst_level_strict_acc": 4 / 6,
             "prompt_level_loose_acc": 2 / 3,
             "inst_level_loose_acc": 5 / 6,
+            "ifeval_mean_acc": (1 / 3 + 4 / 6 + 2 / 3 + 5 / 6) / 4,
         }
     )
     by_turn = {
@@ -106,6 +106,7 @@ def test_accuracies_count_prompts_and_instructions() -> None:
     }
     assert by_turn == {"turn 1": (0.5, 2), "turn 2": (1.0, 1)}
     assert results["inst_level_strict_acc"].groups["startend:quotation"].n == 3
+    assert results["ifeval_mean_acc"].groups["turn 2"].value == (0 + 1 / 2 + 1 + 1) / 4
 
 
 def test_an_unknown_instruction_is_a_fault_of_the_file() -> None:

@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from harness_instructions.rules import RULES, Instruction, follows, instruction_fault, loosened
-from harness_instructions.text import contains_word, is_in_language, sentence_count, words_of
+from harness_instructions.rules import (
+    RULES,
+    Instruction,
+    contains_word,
+    follows,
+    instruction_fault,
+    is_in_language,
+    loosened,
+    sentence_count,
+    words_of,
+)
 
 
 def verdict(text: str, identifier: str, language: str, prompt: str = "", **values: Any) -> bool:

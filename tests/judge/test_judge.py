@@ -17,13 +17,18 @@ from harness.errors import DataError, SpecError, UnknownNameError, UsageError
 from harness.metrics.metric import MetricContext, MetricResult
 from harness.storage.results import MetricValue
 from harness.storage.run_folder import Run
-from harness_judge.certification import certify
-from harness_judge.metrics import METRICS
-from harness_judge.passport import LEAST, read_passport, write_passport
-from harness_judge.prediction_powered import Moments, corrected_mean, moments
+from harness_judge.kind import METRICS
+from harness_judge.passport import (
+    LEAST,
+    Moments,
+    certify,
+    corrected_mean,
+    moments,
+    read_passport,
+    write_passport,
+)
 from harness_judge.report import calibrations, report_rows
-from harness_judge.rubric import read_rubric
-from harness_judge.task_folder import write_tasks
+from harness_judge.task_folder import read_rubric, write_tasks
 from tests.builders import write_item_run
 from tests.comparison.conftest import item
 

@@ -10,9 +10,9 @@ import pytest
 
 from harness.data.records import BitextExample, Row
 from harness.errors import ContractError, DataError
-from harness.kinds.bitext_retrieval import nearest
 from harness.kinds.kind import ReadContext, TaskKind, read_examples
 from harness.kinds.methods import MethodContext
+from harness.kinds.retrieval import nearest
 from harness.languages.table import known_languages
 from harness.models.capabilities import EmbedOptions, SpanAnswer
 from harness.models.requests import FloatArray
@@ -48,10 +48,17 @@ def _method_context(session: Session, task: str, pool: Sequence[Any] = ()) -> Me
 # Rows ---------------------------------------------------------------------------------------------------
 
 
-def test_items_are_numbered_where_the_file_has_no_ids(kinds: dict[str, TaskKind]) -> None:
-    rows = _rows({"text": "a", "label": "neutral"}, {"text": "b", "label": "entailment"})
-    examples = read_examples(kinds["sequence_classification"], rows, _context())
-    assert [example.id for example in examples] == ["1", "2"]
+def test_items_are_numbered_without_ids_and_labels_are_mapped_and_stripped(
+    kinds: dict[str, TaskKind],
+) -> None:
+    kind, context = kinds["sequence_classification"], _context(label_map={"0": "entailment", "1": "neutral"})
+    rows = _rows({"text": "a", "label": " 1 "}, {"text": "b", "label": 0})
+    examples = read_examples(kind, rows, context)
+    assert [(example.id, example.label) for example in examples] == [("1", "neutral"), ("2", "entailment")]
+    fields: list[dict[str, Any]] = [{"id": "a", "text": "a", "label": 1}, {"text": "b", "label": 1}]
+    for order in (1, -1):
+        with pytest.raises(DataError, match=r"f\.tsv:2: expected an id in every item or in none"):
+            read_examples(kind, _rows(*fields[::order]), context)
 
 
 @pytest.mark.parametrize("identifier", ["", " ", "\u3000", None, 1.5, True])
@@ -63,23 +70,6 @@ def test_an_id_is_a_text_with_characters_or_a_whole_number(
     )
     with pytest.raises(DataError, match=r"f\.tsv:2: expected the id"):
         read_examples(kinds["sequence_classification"], rows, _context())
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_every_item_has_an_id_or_none_has(kinds: dict[str, TaskKind], order: int) -> None:
-    fields: list[dict[str, Any]] = [
-        {"id": "a", "text": "a", "label": "neutral"},
-        {"text": "b", "label": "neutral"},
-    ]
-    with pytest.raises(DataError, match=r"f\.tsv:2: expected an id in every item or in none"):
-        read_examples(kinds["sequence_classification"], _rows(*fields[::order]), _context())
-
-
-def test_labels_are_mapped_and_stripped(kinds: dict[str, TaskKind]) -> None:
-    rows = _rows({"text": "a", "label": " 1 "}, {"text": "b", "label": 0})
-    context = _context(label_map={"0": "entailment", "1": "neutral"})
-    examples = read_examples(kinds["sequence_classification"], rows, context)
-    assert [example.label for example in examples] == ["neutral", "entailment"]
 
 
 def test_a_half_answered_set_of_questions_names_the_option_that_skips_the_others(
@@ -94,24 +84,18 @@ def test_a_half_answered_set_of_questions_names_the_option_that_skips_the_others
 
 def test_half_labelled_files_are_rejected(kinds: dict[str, TaskKind]) -> None:
     labelled, bare = {"text": "a", "label": "neutral"}, {"text": "b"}
-    with pytest.raises(
-        DataError, match=r"f\.tsv:2: this item is not labelled, while earlier ones are; expected"
-    ):
-        read_examples(kinds["sequence_classification"], _rows(labelled, bare), _context())
-    with pytest.raises(
-        DataError, match=r"f\.tsv:2: this item is labelled, while earlier ones are not; expected"
-    ):
-        read_examples(kinds["sequence_classification"], _rows(bare, labelled), _context())
-    assert len(read_examples(kinds["sequence_classification"], _rows(bare, bare), _context())) == 2
+    kind = kinds["sequence_classification"]
+    for rows, message in (((labelled, bare), "is not labelled"), ((bare, labelled), "is labelled")):
+        with pytest.raises(DataError, match=rf"f\.tsv:2: this item {message}, while earlier ones are"):
+            read_examples(kind, _rows(*rows), _context())
+    assert len(read_examples(kind, _rows(bare, bare), _context())) == 2
 
 
 def test_a_missing_text_names_what_is_there(kinds: dict[str, TaskKind]) -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(
+        DataError, match=r"f\.tsv:1: expected the text field 'text' of 'mine', found label, txt"
+    ):
         read_examples(kinds["sequence_classification"], _rows({"txt": "a", "label": "neutral"}), _context())
-    assert str(caught.value) == (
-        "f.tsv:1: expected the text field 'text' of 'mine', found label, txt. "
-        "Name the file's columns with 'columns' in the spec."
-    )
     with pytest.raises(DataError, match="expected the text field 'text' of 'mine', found int"):
         read_examples(kinds["sequence_classification"], _rows({"text": 5, "label": "neutral"}), _context())
 
@@ -159,11 +143,10 @@ def test_answers_must_stand_in_their_context(kinds: dict[str, TaskKind]) -> None
         return read_examples(kinds["span_extraction"], _rows(fields), _context())
 
     assert read({"text": "schläft", "start": 5})[0].answers[0].start == 5
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(
+        DataError, match=r"f\.tsv:1: the answer 'schläft' of question 'q7' .* character 4; found ' schläf'"
+    ):
         read({"text": "schläft", "start": 4})
-    assert str(caught.value) == (
-        "f.tsv:1: the answer 'schläft' of question 'q7' is not in its context at character 4; found ' schläf'."
-    )
     with pytest.raises(DataError, match="the answer '' of question 'q7' is not in its context"):
         read({"text": "", "start": 0})
 
@@ -264,13 +247,10 @@ def test_the_nearest_of_the_whole_pool_is_taken(session: Session) -> None:
             _predict(session, "bitext_retrieval", "tatoeba", adapter, pool, pool=pool)
 
 
-def test_ties_go_to_the_candidate_that_stands_first() -> None:
-    vectors = cast("FloatArray", np.eye(2, dtype=np.float32))
-    best, similarity = nearest(vectors, np.concatenate([vectors, vectors]))
+def test_nearest_agrees_with_a_plain_matrix_product_and_takes_the_first_of_equals() -> None:
+    eye = cast("FloatArray", np.eye(2, dtype=np.float32))
+    best, similarity = nearest(eye, np.concatenate([eye, eye]))
     assert (best.tolist(), similarity.tolist()) == ([0, 1], [1.0, 1.0])
-
-
-def test_nearest_agrees_with_a_plain_matrix_product() -> None:
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(2800, 8))
     vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)

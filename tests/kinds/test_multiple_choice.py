@@ -10,9 +10,9 @@ import pytest
 
 from harness.data.records import MultipleChoiceExample, Row
 from harness.errors import ContractError, DataError
+from harness.kinds.choices import METHODS, MULTIPLE_CHOICE as KIND
 from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import MethodContext
-from harness.kinds.multiple_choice import KIND, METHODS
 from harness.languages.table import known_languages
 from harness.models.capabilities import Choice
 from harness.models.requests import FloatArray
@@ -48,20 +48,14 @@ def test_a_value_in_the_file_becomes_the_words_that_a_model_reads() -> None:
     # The file's value is kept as well: reports and diagnosis distinguish causes from effects.
     assert effect.inputs == {"premise": "It rained.", "question": "effect"}
     assert effect.choices == ("Wet.", "Dry.")
-
-
-def test_a_field_without_phrases_stays_as_it_is() -> None:
-    [example] = _read(_item(question="Why?"), phrases={})
-    assert example.context == "It rained. Why?"
+    [plain] = _read(_item(question="Why?"), phrases={})
+    assert plain.context == "It rained. Why?"
 
 
 @pytest.mark.parametrize("value", ["Cause", "cause ", "", "reason"])
 def test_an_unknown_value_is_rejected_with_its_place(value: str) -> None:
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=rf"f\.jsonl:2: the field 'question' of 'mine' is {value!r}"):
         _read(_item(), _item(id="8", question=value))
-    assert str(caught.value) == (
-        f"f.jsonl:2: the field 'question' of 'mine' is {value!r}; expected 'cause' or 'effect'."
-    )
 
 
 def test_labels_are_mapped_to_the_fields_of_the_choices() -> None:
@@ -70,16 +64,8 @@ def test_labels_are_mapped_to_the_fields_of_the_choices() -> None:
     assert [KIND.reference(example) for example in examples] == ["choice1", "choice2", "choice2"]
     with pytest.raises(DataError, match=r"f\.jsonl:1: .*'2'.* choice1, choice2"):
         _read(_item(label=2))
-
-
-def test_unlabelled_items_have_no_reference_and_mixed_files_are_rejected() -> None:
-    [example] = _read(_item(label=None))
-    assert (example.label, KIND.reference(example)) == (None, None)
-    with pytest.raises(DataError, match=r"f\.jsonl:2: .*expected a fully labelled or a fully unlabelled"):
-        _read(_item(), _item(id="8", label=None))
-
-
-def test_a_missing_choice_is_rejected() -> None:
+    [unlabelled] = _read(_item(label=None))
+    assert (unlabelled.label, KIND.reference(unlabelled)) == (None, None)
     item = _item()
     del item["choice2"]
     with pytest.raises(DataError, match=r"f\.jsonl:1: expected the text field 'choice2' of 'mine'"):
@@ -104,7 +90,8 @@ def _predict(session: Session, scores: list[list[float]]) -> tuple[list[Any], _C
         seed=42,
     )
     chooser = _Chooser(scores)
-    predictions = METHODS[0].predict(chooser, _read(_item(), _item(id="8")), context)
+    [head] = [method for method in METHODS if (method.kind, method.name) == (KIND.name, "head")]
+    predictions = head.predict(chooser, _read(_item(), _item(id="8")), context)
     return [(prediction.id, prediction.output) for prediction in predictions], chooser
 
 

@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from harness.data.readers.catalog import READERS
+from harness.builtin import harness_register_readers
 from harness.data.records import MarkedText, Row
 from harness.kinds.kind import ReadContext, read_examples
-from harness.kinds.pretoken import pretokens
-from harness.kinds.text_marking import KIND
+from harness.kinds.tagging import TEXT_MARKING as KIND, pretokens
 from harness.metrics.chunk import chunks
 
 pytestmark = pytest.mark.thorough
 
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 BIO = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
-BY_NAME = {reader.name: reader for reader in READERS}
+BY_NAME = {reader.name: reader for reader in harness_register_readers()}
 
 TREEBANKS = {
     # File below ud/: sentences, words (fused)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.data.pool import CandidatePool
-from harness.data.records import Candidate, Prediction, RankedQuery, RetrievalPair, Row
+from harness.data.records import Candidate, CandidatePool, Prediction, RankedQuery, RetrievalPair, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import MethodContext
-from harness.kinds.ranked_retrieval import KIND, METHODS
+from harness.kinds.retrieval import METHODS, RANKED_RETRIEVAL as KIND
 from harness.languages.table import known_languages
 from harness.models.capabilities import EmbedOptions
 from harness.models.requests import FloatArray
@@ -49,20 +48,7 @@ def _join(examples: Sequence[RankedQuery], pool: CandidatePool) -> list[RankedQu
 # The pool -----------------------------------------------------------------------------------------------
 
 
-def test_a_pool_must_not_be_empty() -> None:
-    with pytest.raises(DataError, match=r"^The candidate pool of 'mine' is empty\.$"):
-        _pool()
-
-
-def test_a_repeated_id_is_reported_with_both_places() -> None:
-    with pytest.raises(DataError) as caught:
-        _pool(_candidate("a"), _candidate("b"), _candidate("a", "de"))
-    assert str(caught.value) == (
-        "The candidate id 'a' of 'mine' occurs twice in its pool, as candidates 1 and 3; ids must be unique."
-    )
-
-
-def test_the_digest_depends_on_ids_and_texts_and_their_order() -> None:
+def test_a_pool_has_unique_ids_and_a_digest_of_ids_and_texts_in_order() -> None:
     one, two = _candidate("a", text="x"), _candidate("b", text="y")
     digests = [
         _pool(one, two).digest,
@@ -73,6 +59,10 @@ def test_the_digest_depends_on_ids_and_texts_and_their_order() -> None:
     ]
     assert len(set(digests)) == len(digests)
     assert _pool(one, two).digest == digests[0]
+    with pytest.raises(DataError, match="pool of 'mine' is empty"):
+        _pool()
+    with pytest.raises(DataError, match="'a' of 'mine' occurs twice in its pool, as candidates 1 and 3"):
+        _pool(one, two, _candidate("a", "de"))
 
 
 def _read_candidate(**fields: Any) -> Candidate:
@@ -86,18 +76,16 @@ def test_a_candidate_has_the_language_of_its_row_or_of_its_file() -> None:
     assert _read_candidate(id="Q1", text="x", answers=["q1", "q2"]).answers == ("q1", "q2")
 
 
-@pytest.mark.parametrize("identifier", [None, "", 7])
-def test_a_candidate_needs_a_text_id(identifier: Any) -> None:
-    with pytest.raises(DataError) as caught:
-        _read_candidate(id=identifier, text="x")
-    assert str(caught.value) == (
-        f"pool.jsonl:3: expected a candidate of 'mine' with a text id, found {identifier!r}."
-    )
-
-
-def test_a_candidate_needs_a_text() -> None:
-    with pytest.raises(DataError, match=r"pool\.jsonl:3: expected the text field 'text' of 'mine', found id"):
-        _read_candidate(id="Q1")
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        *(({"id": name, "text": "x"}, f"with a text id, found {name!r}") for name in (None, "", 7)),
+        ({"id": "Q1"}, "expected the text field 'text' of 'mine', found id"),
+    ],
+)
+def test_a_candidate_needs_a_text_and_an_id(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=rf"pool\.jsonl:3: .*{message}"):
+        _read_candidate(**fields)
 
 
 # Queries and their right candidates ---------------------------------------------------------------------
@@ -123,37 +111,16 @@ def test_targets_and_languages_come_from_the_pool() -> None:
     [q, r] = _join([_query("q", cluster="p1"), _query("r")], pool)
     assert (q.targets, q.languages, q.cluster, q.query) == (("en/1", "de/1"), ("en", "de"), "p1", "q")
     assert KIND.reference(r) == {"targets": ["de/1"], "languages": ["de"]}
-
-
-def test_a_gold_that_the_pool_names_too_counts_once() -> None:
-    pool = _pool(_candidate("a", "en", ["q"]), _candidate("b", "de", ["q"]))
-    [query] = _join([_query("q", "a")], pool)
-    assert (query.targets, query.languages) == (("a", "b"), ("en", "de"))
-
-
-def test_the_join_keeps_what_diagnosis_knows_of_a_query() -> None:
-    [query] = _join([_query("q", "a", group="names", meta={"genre": "news"})], _pool(_candidate("a")))
-    assert (query.group, query.meta) == ("names", {"genre": "news"})
-
-
-def test_a_gold_outside_of_the_pool_is_rejected() -> None:
-    with pytest.raises(DataError) as caught:
-        _join([_query("q", "Q9")], _pool(_candidate("Q1"), _candidate("Q2")))
-    assert str(caught.value) == (
-        "The gold 'Q9' of query 'q' of 'mine' is not among the 2 candidates; the pool is of another release than "
-        "the queries."
-    )
-
-
-def test_a_query_without_a_right_candidate_is_rejected_where_the_pool_says_what_it_answers() -> None:
-    with pytest.raises(DataError) as caught:
-        _join([_query("q")], _pool(_candidate("a", "en", ["r"]), _candidate("b")))
-    assert str(caught.value) == "The query 'q' of 'mine' has no right candidate among the 2 of the pool."
-
-
-def test_an_unlabelled_query_stays_unlabelled() -> None:
-    [query] = _join([_query("q")], _pool(_candidate("a")))
-    assert (query.targets, KIND.reference(query)) == ((), None)
+    # A gold that the pool names too counts once, and what diagnosis knows of a query is kept.
+    [both] = _join([_query("q", "en/1", group="names", meta={"genre": "news"})], pool)
+    assert (both.targets, both.languages) == (("en/1", "de/1"), ("en", "de"))
+    assert (both.group, both.meta) == ("names", {"genre": "news"})
+    [unlabelled] = _join([_query("q")], _pool(_candidate("a")))
+    assert (unlabelled.targets, KIND.reference(unlabelled)) == ((), None)
+    with pytest.raises(DataError, match="The gold 'Q9' of query 'q' of 'mine' is not among the 4 candidates"):
+        _join([_query("q", "Q9")], pool)
+    with pytest.raises(DataError, match="The query 's' of 'mine' has no right candidate among the 4"):
+        _join([_query("s")], pool)
 
 
 # The ranking --------------------------------------------------------------------------------------------
@@ -195,7 +162,7 @@ def ranked(session: Session) -> Ranked:
             pool=joined,
             candidates=pool,
         )
-        [method] = METHODS
+        [method] = [method for method in METHODS if method.kind == KIND.name]
         assert method.prepare is not None
         method.prepare(encoder, context)
         method.prepare(encoder, context)
@@ -212,21 +179,23 @@ def test_equal_candidates_stand_in_the_order_of_the_pool(ranked: Ranked) -> None
     assert encoder.calls == [("passage", 3), ("query", 1)]  # prepared twice, embedded once
 
 
-@pytest.mark.parametrize(("size", "tied"), [(20, False), (21, True), (25, True)])
-def test_a_tie_counts_where_it_crosses_the_cut_off(ranked: Ranked, size: int, tied: bool) -> None:
+@pytest.mark.parametrize(
+    ("size", "last", "tied"),
+    [
+        (20, None, False),
+        (21, None, True),
+        (25, [0.6, 0.8], False),  # a tie within the ranking, or behind it
+        (25, [1 - 1e-8, 0.0], True),  # equal to six decimals
+    ],
+)
+def test_a_tie_counts_where_it_crosses_the_cut_off(
+    ranked: Ranked, size: int, last: list[float] | None, tied: bool
+) -> None:
     pool = _pool(*(_candidate(f"c{number}") for number in range(size)))
-    [prediction] = ranked(_Encoder(), pool, [_query("q", "c0")])
+    encoder = _Encoder({f"c{number}": last for number in range(20, size)} if last else None)
+    [prediction] = ranked(encoder, pool, [_query("q", "c0")])
     assert (len(prediction.output["candidates"]), prediction.tied) == (20, tied)
-
-
-def test_a_tie_within_or_behind_the_ranking_does_not_count(ranked: Ranked) -> None:
-    pool = _pool(*(_candidate(f"c{number}") for number in range(25)))
-    behind = {f"c{number}": [0.6, 0.8] for number in range(20, 25)}
-    [prediction] = ranked(_Encoder(behind), pool, [_query("q", "c0")])
-    assert not prediction.tied
-    near = {f"c{number}": [1 - 1e-8, 0.0] for number in range(20, 25)}  # equal to six decimals
-    [prediction] = ranked(_Encoder(near), pool, [_query("q", "c0")])
-    assert prediction.tied
+    assert set(prediction.output) == {"candidates", "texts"}, "one target needs nothing further"
 
 
 @pytest.mark.parametrize("languages", [(), ("en", "de", "fr")])
@@ -239,15 +208,6 @@ def test_the_ranking_goes_on_for_as_many_candidates_as_a_query_has_other_targets
     [prediction] = ranked(_Encoder(), pool, [_query("q")])
     assert prediction.output["candidates"] == [f"c{number:02}" for number in range(20)]
     assert prediction.output["further"] == ["c20", "c21"]
-
-
-def test_one_target_needs_nothing_further(ranked: Ranked) -> None:
-    pool = _pool(*(_candidate(f"c{number}") for number in range(30)))
-    [prediction] = ranked(_Encoder(), pool, [_query("q", "c1")])
-    assert set(prediction.output) == {"candidates", "texts"}
-    [unlabelled] = ranked(_Encoder(), pool, [_query("q")])
-    assert unlabelled.output["texts"] == {"c0": "c0"}
-    assert set(unlabelled.output) == {"candidates", "texts"}
 
 
 def test_broken_vectors_are_rejected(ranked: Ranked) -> None:

@@ -1,7 +1,8 @@
-"""Text marking: spans from rows and from tagged sentences, answers of taggers, and whole runs on the sample."""
+"""Text marking: spans from rows and from tagged sentences, pre-tokens, answers of taggers, runs on the sample."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from harness.data.records import MarkedText, Row, TaggedSpan
 from harness.errors import ContractError, DataError, SpecError
 from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import MethodContext
-from harness.kinds.pretoken import pretokens
-from harness.kinds.text_marking import KIND, METHODS, spans_of_pretokens
+from harness.kinds.tagging import METHODS, TEXT_MARKING as KIND, pretokens, spans_of_pretokens
+from harness.languages.character import splits_combination
 from harness.languages.table import known_languages
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import MetricContext
@@ -59,15 +60,29 @@ def test_items_without_spans_are_unlabelled_and_empty_lists_are_labels() -> None
     assert KIND.reference(labelled) == []
     with pytest.raises(DataError, match=r"f\.jsonl:2: this item is not labelled, while earlier ones are"):
         _read({"text": "a", "spans": []}, {"text": "b"})
+    rows = [{"text": "a", "spans": [], "d": "p"}, {"tokens": ["a"], "tags": ["O"], "d": "p"}]
+    assert [example.cluster for example in _read(*rows, cluster="d")] == ["p", "p"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"text": "", "spans": []}, r"f\.jsonl:1: item '1': expected a text, found an empty one"),
+        ({"txt": "a", "spans": []}, "expected the text field 'text' of 'mine'"),
+        ({"tokens": ["a", "b"], "tags": ["O"]}, "the sentence has 2 tokens and 1 tags"),
+        ({"tokens": ["a"], "tags": ["B-PERS"]}, "'B-PERS'"),
+        ({"tokens": ["a", ""], "tags": ["O", "O"]}, "the tokens do not make its text: token 2 is empty"),
+    ],
+)
+def test_rows_without_a_text_or_with_wrong_tags_are_rejected(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        _read(row)
 
 
 @pytest.mark.parametrize(
     ("spans", "message"),
     [
-        (
-            [[0, 9, "PER"]],
-            "expected a span with 0 <= start < end <= 8, the length of its text in characters, found",
-        ),
+        ([[0, 9, "PER"]], "expected a span with 0 <= start < end <= 8"),
         ([[-1, 2, "PER"]], "expected a span with 0 <= start"),
         ([[3, 3, "PER"]], "expected a span with 0 <= start < end"),
         ([["0", 3, "PER"]], r"expected a span with .* found \['0', 3, 'PER'\]"),
@@ -75,10 +90,7 @@ def test_items_without_spans_are_unlabelled_and_empty_lists_are_labels() -> None
         ([[0, 3]], r"expected a span as \[start, end, tag\], found \[0, 3\]"),
         ("PER", r"expected 'spans' to be a list of \[start, end, tag\], found 'PER'"),
         ([[2, 6, "LOC"], [0, 3, "PER"]], r"do not overlap, found \[0, 3, 'PER'\] and \[2, 6, 'LOC'\]"),
-        (
-            [[0, 2, "B-PER"]],
-            r"'B-PER'.* PER, ORG, LOC \(task 'mine'\)\. Did you mean 'PER'",
-        ),
+        ([[0, 2, "B-PER"]], r"'B-PER'.* PER, ORG, LOC \(task 'mine'\)\. Did you mean 'PER'"),
         ([[0, 1, "PER"]], "the offset 1 of the span .* lies inside the combined character 'e\u0301'"),
         ([[1, 3, "PER"]], "the offset 1 of the span .* lies inside the combined character"),
         ([[7, 8, "PER"]], "the offset 7 of the span .* lies inside the combined character 'क\u093f'"),
@@ -89,18 +101,6 @@ def test_spans_that_are_none_are_rejected_by_file_and_item(spans: Any, message: 
     assert len(text) == 8
     with pytest.raises(DataError, match=rf"f\.jsonl:1: item 'x': .*{message}"):
         _read({"id": "x", "text": text, "spans": spans})
-
-
-def test_a_text_is_needed() -> None:
-    with pytest.raises(DataError, match=r"f\.jsonl:1: item '1': expected a text, found an empty one"):
-        _read({"text": "", "spans": []})
-    with pytest.raises(DataError, match="expected the text field 'text' of 'mine'"):
-        _read({"txt": "a", "spans": []})
-
-
-def test_items_share_a_cluster() -> None:
-    rows = [{"text": "a", "spans": [], "d": "p"}, {"tokens": ["a"], "tags": ["O"], "d": "p"}]
-    assert [example.cluster for example in _read(*rows, cluster="d")] == ["p", "p"]
 
 
 # Spans of tagged sentences ------------------------------------------------------------------------------
@@ -128,12 +128,10 @@ def test_tokens_are_found_in_the_text_that_the_row_has() -> None:
     [example] = _read({**fields, "tags": tags}, labels=UPOS)
     assert _marked(example) == list(zip(fields["tokens"], tags, strict=True))
     assert (example.text, example.meta) == ("Er geht  zum See.", {"sent_id": "s"})
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(
+        DataError, match=r"f\.jsonl:1: item '7': .* token 3, 'zum', is not at 'zur See\.', character 8"
+    ):
         _read({**fields, "tags": tags, "text": "Er geht zur See.", "id": "7"}, labels=UPOS)
-    assert str(caught.value) == (
-        "f.jsonl:1: item '7': the tokens do not make its text: token 3, 'zum', is not at "
-        "'zur See.', character 8. Words of multi-word tokens do not; read CoNLL-U with the option 'tokens: fused'."
-    )
 
 
 def test_sentences_without_text_get_one_by_their_language() -> None:
@@ -143,15 +141,6 @@ def test_sentences_without_text_get_one_by_their_language() -> None:
     ]
     [unlabelled] = _read({"tokens": ["a", ","], "tags": None})
     assert (unlabelled.text, unlabelled.spans) == ("a,", None)
-
-
-def test_what_token_tagging_rejects_is_rejected_here() -> None:
-    with pytest.raises(DataError, match=r"the sentence has 2 tokens and 1 tags"):
-        _read({"tokens": ["a", "b"], "tags": ["O"]})
-    with pytest.raises(DataError, match=r"'B-PERS'"):
-        _read({"tokens": ["a"], "tags": ["B-PERS"]})
-    with pytest.raises(DataError, match=r"item '1': the tokens do not make its text: token 2 is empty"):
-        _read({"tokens": ["a", ""], "tags": ["O", "O"]})
 
 
 def test_fused_words_keep_their_surface_and_their_tag(tmp_path: Path, session: Session) -> None:
@@ -194,7 +183,8 @@ def _predict(session: Session, tagger: _Tagger, *texts: str, task: str = "udpos_
         seed=1,
     )
     examples = [MarkedText(id=str(number), text=text, spans=None) for number, text in enumerate(texts)]
-    return [prediction.output["spans"] for prediction in METHODS[0].predict(tagger, examples, context)]
+    [head] = [method for method in METHODS if (method.kind, method.name) == (KIND.name, "head")]
+    return [prediction.output["spans"] for prediction in head.predict(tagger, examples, context)]
 
 
 def test_the_tagger_sees_pretokens_and_no_empty_sentence(session: Session) -> None:
@@ -209,23 +199,13 @@ def test_the_tagger_sees_pretokens_and_no_empty_sentence(session: Session) -> No
 
 def test_neighbours_with_one_tag_are_one_word_only_without_spaces(session: Session) -> None:
     tagger = _Tagger("PROPN PROPN NOUN NOUN NOUN NUM NUM PUNCT PUNCT".split())
-    assert _predict(session, tagger, "東京 都庁 舎2 3..") == [
-        [
-            [0, 2, "PROPN"],
-            [3, 5, "NOUN"],
-            [6, 7, "NOUN"],
-            [7, 8, "NUM"],
-            [9, 10, "NUM"],
-            [10, 11, "PUNCT"],
-            [11, 12, "PUNCT"],
-        ]
+    [spans] = _predict(session, tagger, "東京 都庁 舎2 3..")
+    tags = " ".join(f"{start}-{end}:{tag}" for start, end, tag in spans)
+    assert tags == "0-2:PROPN 3-5:NOUN 6-7:NOUN 7-8:NUM 9-10:NUM 10-11:PUNCT 11-12:PUNCT"
+    entities = _Tagger("I-PER I-PER I-PER O B-LOC I-PER".split())
+    assert _predict(session, entities, "Dr. Dre in Bonn 東", task="wikiann_raw") == [
+        [[0, 7, "PER"], [11, 15, "LOC"], [16, 17, "PER"]]
     ]
-
-
-def test_entities_go_from_the_first_to_the_last_pretoken(session: Session) -> None:
-    tagger = _Tagger("I-PER I-PER I-PER O B-LOC I-PER".split())
-    spans = _predict(session, tagger, "Dr. Dre in Bonn 東", task="wikiann_raw")
-    assert spans == [[[0, 7, "PER"], [11, 15, "LOC"], [16, 17, "PER"]]]
 
 
 def test_tags_must_be_as_many_as_pretokens(session: Session) -> None:
@@ -283,11 +263,7 @@ languages: {{en: {{}}, de: {{}}}}
         ("[O, B-PER", "[B-PER", "the scheme 'bio'.* 'B-PER'"),
         ("I-LOC]", "LOC]", "the scheme 'bio'"),
         ("scheme: bio\n", "", "the key 'scheme' is missing"),
-        (
-            "[span_f1]",
-            "[chunk_f1]",
-            "the metric 'chunk_f1' scores token_tagging, and this task is text_marking",
-        ),
+        ("[span_f1]", "[chunk_f1]", "the metric 'chunk_f1' scores token_tagging"),
     ],
 )
 def test_labels_and_metrics_must_fit(tmp_path: Path, before: str, after: str, message: str) -> None:
@@ -377,3 +353,54 @@ def test_a_baseline_tags_the_raw_text_of_the_sample(tmp_path: Path, model: str) 
     assert raw.metrics["span_f1"].value == pytest.approx(tokens)
     assert 0 < tokens <= 1
     assert cells["udpos_raw", "zh"].metrics["span_f1"].value < 1
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[piece.start : piece.end] for piece in pretokens(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Dr. Dre's 2nd CD (1999)…", ["Dr", ".", "Dre", "'", "s", "2nd", "CD", "(", "1999", ")", "…"]),
+        ("e\u0301te\u0301 naïve", ["e\u0301te\u0301", "naïve"]),
+        ("किताबें पढ़ी।", ["किताबें", "पढ़ी", "।"]),
+        ("olori \u0300\u0301n síl", ["olori", "\u0300\u0301n", "síl"]),
+        ("می\u200cروم.", ["می\u200cروم", "."]),
+        ("東京タワー2024年。", ["東", "京", "タ", "ワ", "ー", "2024", "年", "。"]),
+        ("か\u3099く", ["か\u3099", "く"]),
+        ("ที่นี่ Thai", ["ที่", "นี่", "Thai"]),
+        ("မြန်မာ ၁၂", ["မြ", "န်", "မာ", "၁၂"]),
+        ("ខ្មែរ", ["ខ្", "មែ", "រ"]),
+        ("한국어 x東y", ["한국어", "x", "東", "y"]),
+        ("👩\u200d🚀👍🏽!\ufe0f", ["👩\u200d🚀", "👍", "🏽", "!\ufe0f"]),
+        ("a\u200bb\u00a0c\u3000d", ["a", "b", "c", "d"]),
+        ("\ufeff a \u200e\u200d\u200eb\u200e", ["a", "\u200e\u200d\u200eb\u200e"]),
+        (" \ufeff\n", []),
+        ("", []),
+    ],
+)
+def test_the_rule(text: str, pieces: list[str]) -> None:
+    assert _pieces(text) == pieces
+    assert [piece.unspaced for piece in pretokens("x 東京1。")] == [False, True, True, False, False]
+
+
+@given(st.text(st.characters() | st.sampled_from("a1 東ก\u0301\u094d\u200d\u200c\u200b👩(.")))
+def test_pretokens_are_in_order_and_lose_nothing_visible(text: str) -> None:
+    found = pretokens(text)
+    covered = set()
+    before = 0
+    for piece in found:
+        assert before <= piece.start < piece.end <= len(text)
+        covered |= set(range(piece.start, piece.end))
+        before = piece.end
+    for position, character in enumerate(text):
+        if position not in covered:
+            assert character.isspace() or unicodedata.category(character) == "Cf"
+
+
+@given(st.text(st.sampled_from("ab1 東ก\u0301\u094d\u3099(.़"), max_size=12))
+def test_no_pretoken_cuts_a_combined_character(text: str) -> None:
+    for piece in pretokens(text):
+        assert not splits_combination(text, piece.start)
+        assert not splits_combination(text, piece.end)

@@ -7,8 +7,8 @@ import pytest
 
 from harness.data.records import LabelledWords, Row
 from harness.errors import DataError
-from harness.kinds.kind import ReadContext, TaskKind, read_examples
-from harness.kinds.word_labelling import KIND
+from harness.kinds.kind import ReadContext, read_examples
+from harness.kinds.tagging import WORD_LABELLING as KIND
 from harness.running.session import open_session
 
 CONTEXT = ReadContext(owner="mine", language="hi", split="test", labels=("Acc", "Nom"), cluster="source")
@@ -54,10 +54,7 @@ def test_an_unlabelled_file_says_which_words_are_asked_for() -> None:
     [
         ({"tokens": [], "labels": []}, r"f\.conllu:1: expected a sentence with tokens, found none"),
         ({"tokens": ["a", "b"], "labels": ["Nom"]}, "the sentence has 2 tokens and 1 labels"),
-        (
-            {"tokens": ["a"], "labels": ["Nomm"]},
-            "'Nomm'.* Acc, Nom .*'Nom'?",
-        ),
+        ({"tokens": ["a"], "labels": ["Nomm"]}, "'Nomm'.* Acc, Nom .*'Nom'?"),
         ({"tokens": ["a"]}, "expected 'labels', or 'targets' with the positions .*, found None"),
         ({"tokens": ["a"], "targets": ["0"]}, r"expected 'labels', or 'targets' .*, found \['0'\]"),
         ({"tokens": ["a"], "targets": [1]}, "expected 'targets' rising from 0 to 0, found 1"),
@@ -71,11 +68,6 @@ def test_an_unlabelled_file_says_which_words_are_asked_for() -> None:
 def test_faults_name_file_and_line(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(fields)
-
-
-def test_the_kind_is_registered_and_not_prompted() -> None:
-    kind: TaskKind = open_session().registry.kinds.get("word_labelling")
-    assert (kind.head, kind.methods, kind.prompt_item) == (None, ("probe",), None)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from harness.data.records import Row
 from harness.errors import DataError
 from harness.kinds.kind import ReadContext
 from harness.kinds.methods import MethodContext
-from harness.kinds.numeric_answer import _read as read_number
-from harness.kinds.source_text import _read as read_text
-from harness.kinds.translation import METHODS
+from harness.kinds.questions import _read_number as read_number
+from harness.kinds.source_text import METHODS, _read as read_text
 from harness.models.requests import Generated
 from harness.prompts.preset import compile_prompt
 from harness.prompts.prompter import Prompter
@@ -73,12 +72,10 @@ def test_exemplars_lose_their_headings_and_keep_their_order() -> None:
         "Frage: Wie viel ist 5 + 1?\nSchritt-für-Schritt-Antwort: Es ist 6. Die Antwort ist 6.\n\n"
         "Frage: Wie viel ist 4 + 4?\nSchritt-für-Schritt-Antwort:"
     )
-
-
-def test_the_words_of_a_language_end_its_answers() -> None:
-    item = example("mgsm", "de", question="Q", answer="8")
     assert prompter("mgsm", "default", "de").options(item).stop == ("\nFrage:",)
     assert prompter("mgsm", "default", "zh").options(item).stop == ("\n问题：",)
+    english = prompter("mgsm", "en_cot", "de").prompt
+    assert (english.literals_language, english.spec.shots_language) == ("en", "en")
 
 
 @pytest.mark.parametrize(
@@ -108,12 +105,6 @@ def test_a_number_that_could_be_two_is_unread() -> None:
     assert (output, is_read) == ({"text": "2.125", "value": None}, False)
     output, is_read = read_number(example("mgsm", "de", question="Q"), "2.125", language="de", phrases=())
     assert (output, is_read) == ({"text": "2.125", "value": "2125"}, True)
-
-
-def test_english_chain_of_thought_is_read_as_english() -> None:
-    prompt = prompter("mgsm", "en_cot", "de").prompt
-    assert prompt.literals_language == "en"
-    assert prompt.spec.shots_language == "en"
 
 
 def test_translations_name_both_languages_and_their_answers() -> None:

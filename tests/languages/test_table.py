@@ -14,8 +14,7 @@ from benchmarks.language_table import FAMILIES, SUBTAGS, listed
 from harness.cli.main import _repeated, run_command
 from harness.errors import UnknownNameError, UsageError
 from harness.languages.detection import DETECTED, can_detect, detected_code
-from harness.languages.library_code import library_code
-from harness.languages.table import FOREIGN_CODES, Language, known_languages
+from harness.languages.table import FOREIGN_CODES, Language, known_languages, library_code
 from harness.planning.plan import Plan
 from harness.planning.planner import resolve_model
 from harness.planning.run_config import RunConfig, data_options
@@ -318,7 +317,7 @@ def test_all_unknown_names_are_reported_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         select(catalog, ["xnlii", "xnli", "xquda"])
     assert "'xnlii'" in caught.value.message
-    assert "'xquda' (did you mean 'xquad'?)" in caught.value.message
+    assert "'xquda' (did you mean 'xquad' or 'xquad_in'?)" in caught.value.message
     with pytest.raises(UnknownNameError, match="xnlii"):
         select(catalog, ["xnlii"])
 

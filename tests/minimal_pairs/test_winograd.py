@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness import DataError
-from harness_minimal_pairs.winograd import XWINOGRAD
+from harness_minimal_pairs.readers import XWINOGRAD
 
 
 def _line(sentence: str, tokens: list[str], start: int, right: str = "Tom", language: str = "en") -> str:

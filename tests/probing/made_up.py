@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.models.requests import FloatArray
-from harness_probing.evaluation import Evaluator, Predictions
+from harness_probing.evaluation import Evaluator, Predictions, problem_result
 from harness_probing.problem import Numbers, ProbeItem, ProbeProblem, Targets
-from harness_probing.result import problem_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

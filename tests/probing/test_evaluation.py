@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,17 +15,21 @@ from hypothesis import given, strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
 from harness.errors import ContractError, DataError
-from harness_probing.baselines import control_classes, fit_baselines, type_keys
 from harness_probing.evaluation import Evaluator
-from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
-from harness_probing.mdl import online_code, portion_ends, sending_order
-from harness_probing.mix import ScalarMix
+from harness_probing.fitting import (
+    FittedProbes,
+    SplitTargets,
+    fit_probes,
+    online_code,
+    portion_ends,
+    sending_order,
+)
 from harness_probing.problem import ProbeProblem, Targets
-from harness_probing.scores import confusion_scores
+from harness_probing.scores import confusion_scores, control_classes, fit_baselines, type_keys
 from harness_probing.settings import FRACTIONS, ProbeSettings
-from harness_probing.training import LabelledFeatures, initial_weights
+from harness_probing.training import LabelledFeatures, ScalarMix, initial_weights
 from tests.probing.conftest import LAYERS, MakeSplit, Split
-from tests.probing.made_up import SentenceTargets, add_block, gather, results, stream
+from tests.probing.made_up import SentenceTargets, TestSentence, add_block, gather, results, stream
 
 SETTINGS = ProbeSettings(seeds=(0, 1, 2), learning_rate=1e-2, max_epochs=6, fractions=(0.1, 0.5, 1.0))
 
@@ -32,6 +37,18 @@ SETTINGS = ProbeSettings(seeds=(0, 1, 2), learning_rate=1e-2, max_epochs=6, frac
 @pytest.fixture(scope="module")
 def fitted(train: Split, dev: Split, split_targets: SplitTargets) -> list[FittedProbes]:
     return [fit_probes(train.states, dev.states, split_targets, SETTINGS)]
+
+
+def evaluated(fitted: Sequence[FittedProbes], sentences: Sequence[TestSentence]) -> Evaluator:
+    """Return an evaluator that has seen some sentences, in blocks."""
+    evaluator = Evaluator(fitted, layers=LAYERS)
+    list(stream(evaluator, sentences))
+    return evaluator
+
+
+@pytest.fixture(scope="module")
+def seen(fitted: list[FittedProbes], held_out: Split) -> Evaluator:
+    return evaluated(fitted, held_out.sentences)
 
 
 def _direct(own: FittedProbes, split: Split, layer: int, task: int) -> list[list[int]]:
@@ -55,13 +72,6 @@ def test_scores_of_counts_are_those_of_scikit_learn(pairs: list[tuple[int, int]]
         theirs = f1_score(gold, predicted, average=average, zero_division=0)
         assert float(found[name]) == pytest.approx(theirs)
     assert float(found["accuracy"]) == pytest.approx(accuracy_score(gold, predicted))
-
-
-@pytest.mark.parametrize(("right", "total", "value"), [(332, 1596, 0.0716), (376, 1596, 0.0898)])
-def test_the_constant_predictions_of_the_papers_table_5(right: int, total: int, value: float) -> None:
-    # Patil et al. 2021, Tamil tree depth: "depth 3" and "depth 4" of every sentence, 2p^2/(1+p).
-    confusion = np.array([[right, 0], [total - right, 0]])
-    assert round(float(confusion_scores(confusion)["weighted_f1"]), 4) == value
 
 
 def test_streaming_counts_what_direct_prediction_gives(fitted: list[FittedProbes], held_out: Split) -> None:
@@ -91,20 +101,19 @@ def test_streaming_counts_what_direct_prediction_gives(fitted: list[FittedProbes
     assert (mixed == gold).mean() > 0.8
 
 
-def test_results_do_not_depend_on_blocks_or_order(fitted: list[FittedProbes], held_out: Split) -> None:
-    one, other = Evaluator(fitted, layers=LAYERS), Evaluator(fitted, layers=LAYERS)
-    add_block(one, held_out.sentences)
+def test_results_do_not_depend_on_blocks_or_order(
+    fitted: list[FittedProbes], held_out: Split, seen: Evaluator
+) -> None:
+    other = Evaluator(fitted, layers=LAYERS)
     for sentence in reversed(held_out.sentences):
         add_block(other, [sentence])
-    assert results(one) == results(other)
+    assert results(seen) == results(other)
 
 
 def test_intervals_are_those_of_a_bootstrap_over_clusters(
-    fitted: list[FittedProbes], held_out: Split
+    fitted: list[FittedProbes], held_out: Split, seen: Evaluator
 ) -> None:
-    evaluator = Evaluator(fitted, layers=LAYERS)
-    list(stream(evaluator, held_out.sentences))
-    tally, layer = evaluator.counts["pos"].clusters, fitted[0].best_layer
+    tally, layer = seen.counts["pos"].clusters, fitted[0].best_layer
     interval = tally.intervals(layer, seed=5)["accuracy"]
     right, _, gold = tally.counts(layer)
     rng = np.random.default_rng(0)
@@ -114,22 +123,14 @@ def test_intervals_are_those_of_a_bootstrap_over_clusters(
     assert interval.groups == 20 == len({sentence.cluster for sentence in held_out.sentences})
     assert interval.method == "cluster bootstrap"
     assert interval.low is not None and interval.high is not None
-    accuracy = results(evaluator)["pos"]["headline"]["accuracy"]
-    assert interval.low < accuracy["value"] < interval.high
+    assert interval.low < results(seen)["pos"]["headline"]["accuracy"]["value"] < interval.high
+    alone = evaluated(fitted, [replace(sentence, cluster="one") for sentence in held_out.sentences])
+    score = results(alone)["pos"]["headline"]["weighted_f1"]
+    assert (score["ci"], score["ci_method"]) == (None, "one cluster")
 
 
-def test_one_cluster_has_no_interval(fitted: list[FittedProbes], held_out: Split) -> None:
-    evaluator = Evaluator(fitted, layers=LAYERS)
-    add_block(evaluator, [replace(sentence, cluster="one") for sentence in held_out.sentences])
-    headline = results(evaluator)["pos"]["headline"]
-    assert headline["weighted_f1"]["ci"] is None
-    assert headline["weighted_f1"]["ci_method"] == "one cluster"
-
-
-def test_the_result_holds_everything_as_json(fitted: list[FittedProbes], held_out: Split) -> None:
-    evaluator = Evaluator(fitted, layers=LAYERS)
-    list(stream(evaluator, held_out.sentences))
-    pos = json.loads(json.dumps(results(evaluator), allow_nan=False))["pos"]
+def test_the_result_holds_everything_as_json(seen: Evaluator) -> None:
+    pos = json.loads(json.dumps(results(seen), allow_nan=False))["pos"]
     assert [row["layer"] for row in pos["layers"]] == list(LAYERS)
     middle = pos["layers"][1]
     assert middle["test"]["weighted_f1"]["value"] > 0.9 and middle["test"]["weighted_f1"]["sd"] is not None
@@ -164,22 +165,16 @@ def test_problems_share_one_pass(
 
     nouns = SplitTargets(train=narrowed(split_targets.train), dev=narrowed(split_targets.dev))
     both = [fit_probes(train.states, dev.states, own, settings) for own in (split_targets, nouns)]
-    evaluator = Evaluator(both, layers=LAYERS)
     sentences = []
     for sentence in held_out.sentences:
         own = sentence.targets["pos"]
-        second = SentenceTargets(
-            vectors=own.vectors[1:3],
-            classes=[int(number == 0) for number in own.classes[1:3]],
-            types=own.types[1:3],
-        )
+        classes = [int(number == 0) for number in own.classes[1:3]]
+        second = SentenceTargets(vectors=own.vectors[1:3], classes=classes, types=own.types[1:3])
         sentences.append(replace(sentence, targets={"pos": own, "noun": second}))
-    list(stream(evaluator, sentences))
-    result = results(evaluator)
+    result = results(evaluated(both, sentences))
     assert result["pos"]["items"]["test"] == 80 * 6 and result["noun"]["items"]["test"] == 80 * 2
-    alone = Evaluator([fit_probes(train.states, dev.states, split_targets, settings)], layers=LAYERS)
-    list(stream(alone, held_out.sentences))
-    assert result["pos"] == results(alone)["pos"]
+    alone = fit_probes(train.states, dev.states, split_targets, settings)
+    assert result["pos"] == results(evaluated([alone], held_out.sentences))["pos"]
 
 
 def test_the_published_view_takes_the_layer_that_is_best_on_test(
@@ -188,9 +183,7 @@ def test_the_published_view_takes_the_layer_that_is_best_on_test(
     settings = ProbeSettings.preset("paper", batch_size=16, max_epochs=4)
     fitted = fit_probes(train.states, dev.states, split_targets, settings)
     # As if dev had preferred the other layer.
-    evaluator = Evaluator([replace(fitted, best_layer=2)], layers=LAYERS)
-    list(stream(evaluator, held_out.sentences))
-    pos = results(evaluator)["pos"]
+    pos = results(evaluated([replace(fitted, best_layer=2)], held_out.sentences))["pos"]
     assert [row["layer"] for row in pos["layers"]] == [1, 2]
     assert (pos["best_on_dev"]["layer"], pos["best_on_test"]["layer"]) == (2, 1)
     values = {row["layer"]: row["test"]["weighted_f1"]["value"] for row in pos["layers"]}
@@ -202,8 +195,8 @@ def test_the_published_view_takes_the_layer_that_is_best_on_test(
 def test_classes_missing_in_train_are_counted(make_split: MakeSplit, dev: Split, held_out: Split) -> None:
     three_classes = make_split(150, seed=1, used=3)
     targets = SplitTargets(train=three_classes.targets, dev=dev.targets)
-    evaluator = Evaluator([fit_probes(three_classes.states, dev.states, targets, SETTINGS)], layers=LAYERS)
-    list(stream(evaluator, held_out.sentences))
+    fitted = fit_probes(three_classes.states, dev.states, targets, SETTINGS)
+    evaluator = evaluated([fitted], held_out.sentences)
     items = results(evaluator)["pos"]["items"]
     assert items["missing_in_train"] == ["ADP"]
     assert items["test_items_of_missing_classes"] == int((held_out.targets.classes == 3).sum())
@@ -215,13 +208,9 @@ def test_bad_test_sentences_raise(fitted: list[FittedProbes], held_out: Split) -
     evaluator, good = Evaluator(fitted, layers=LAYERS), held_out.sentences[0]
     broken = good.states.copy()
     broken[2, 1, 0] = np.nan
-    cases: list[tuple[object, type[Exception], str]] = [
-        (replace(good, states=broken), ContractError, "'s0' are not finite"),
-        (replace(good, states=good.states[:2]), ContractError, "expected 3 layers of 6 vectors"),
-    ]
-    for sentence, error, message in cases:
-        with pytest.raises(error, match=message):
-            add_block(evaluator, [good, sentence])  # type: ignore[list-item]
+    for states, message in ((broken, "'s0' are not finite"), (good.states[:2], "expected 3 layers of 6")):
+        with pytest.raises(ContractError, match=message):
+            add_block(evaluator, [good, replace(good, states=states)])
     assert evaluator.counts["pos"].confusion.sum() == 0, "nothing of a rejected block may be counted"
     with pytest.raises(DataError, match="no labelled items in test"):
         results(evaluator)

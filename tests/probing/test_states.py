@@ -66,10 +66,16 @@ def _check(found: states.CachedStates, model: Model) -> None:
 
 def test_states_come_back_in_half_precision_and_are_asked_for_once(tmp_path: Path) -> None:
     model, again = Model(), Model()
-    _check(_ask(tmp_path, model), model)
+    announced: list[str] = []
+    cache = StateCache(tmp_path, announce=announced.append)
+    _check(cache.states("k", layers=LAYERS, counts=COUNTS, produce=model.produce), model)
     assert sorted(model.asked) == list(range(len(COUNTS)))
+    [message] = announced
+    assert "15 vectors in 3 layers" in message
     _check(_ask(tmp_path, again), model)
     assert again.asked == []
+    empty = StateCache(tmp_path).states("none", layers=LAYERS, counts=(), produce=model.produce)
+    assert empty.read(3, np.empty(0, dtype=np.int64)).shape == (0, 0)
 
 
 def test_an_interrupted_cache_is_gone_on_with(tmp_path: Path) -> None:
@@ -83,30 +89,17 @@ def test_an_interrupted_cache_is_gone_on_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 40, 200, None])
-def test_a_truncated_or_lost_file_is_made_anew(tmp_path: Path, size: int | None) -> None:
+def test_a_truncated_lost_or_foreign_file_is_made_anew(tmp_path: Path, size: int | None) -> None:
     _ask(tmp_path, Model())
     path = tmp_path / "k" / "1.npy"
     if size is None:
         path.unlink()
+        np.save(tmp_path / "k" / "0.npy", np.zeros((3, 8)))
     else:
         path.write_bytes(path.read_bytes()[:size])
     again = Model()
     _check(_ask(tmp_path, again), Model())
-    assert again.asked == [2]
-
-
-def test_a_foreign_file_is_made_anew(tmp_path: Path) -> None:
-    _ask(tmp_path, Model())
-    np.save(tmp_path / "k" / "0.npy", np.zeros((3, 8)))
-    (tmp_path / "k" / "2.npy").write_bytes(b"no array")
-    again = Model()
-    _check(_ask(tmp_path, again), Model())
-    assert sorted(again.asked) == [0, 1, 3]
-
-
-def test_no_sentences_give_no_states(tmp_path: Path) -> None:
-    found = _ask(tmp_path, Model(), counts=())
-    assert found.read(3, np.empty(0, dtype=np.int64)).shape == (0, 0)
+    assert sorted(again.asked) == ([0, 1, 2] if size is None else [2])
 
 
 def test_states_beyond_half_precision_are_scaled(tmp_path: Path) -> None:
@@ -125,13 +118,9 @@ def test_halves_with_exponents_are_close(values: FloatArray) -> None:
     largest = np.abs(values).max(axis=-1, keepdims=True)
     assert np.isfinite(halves["halves"]).all()
     assert (np.abs(back - values) <= 2.0**-11 * np.abs(values) + 2.0**-25 * np.maximum(1, largest)).all()
-
-
-def test_small_states_are_plain_halves() -> None:
-    values = np.array([[[1.0, -300.25, 2e-5]]], dtype=np.float32)
-    found = halved(values)
-    np.testing.assert_array_equal(found["halves"], values.astype(np.float16))
-    assert not found["exponent"].any()
+    is_small = (largest < 1).squeeze(-1)
+    np.testing.assert_array_equal(halves["halves"][is_small], values[is_small].astype(np.float16))
+    assert not halves["exponent"][is_small].any()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -145,21 +134,24 @@ def test_states_that_are_not_finite_raise(tmp_path: Path, value: float) -> None:
                 own[1, 4, 0] = value
             yield number, own
 
-    with pytest.raises(ContractError, match=r"sentence 2 are not finite .*vector 4 in layer number 1"):
+    with pytest.raises(ContractError, match=r"sentence 2 .*vector 4 in layer number 1"):
         _ask(tmp_path, model, produce=produce)
 
 
-def test_states_of_another_shape_raise(tmp_path: Path) -> None:
-    model = Model()
-    with pytest.raises(ContractError, match="expected 3 layers of 4 vectors"):
-        _ask(tmp_path, model, counts=(4, *COUNTS[1:]))
-    with pytest.raises(ContractError, match="no states of sentence 0"):
-        _ask(tmp_path, model, produce=lambda _: [])
-    with pytest.raises(ContractError, match="unasked or twice"):
-        _ask(tmp_path, model, produce=lambda _: [(5, model.one(5))])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"counts": (4, *COUNTS[1:])}, "3 layers of 4 vectors"),
+        ({"produce": lambda _: []}, "sentence 0"),
+        ({"produce": lambda _: [(5, Model().one(5))]}, "unasked or twice"),
+    ],
+)
+def test_states_of_another_shape_raise(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        _ask(tmp_path, Model(), **changes)
 
 
-def test_a_full_disk_is_reported_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(StorageError, match=r"need 0\.00 GB in .* where 0\.00 GB are free"):
@@ -176,14 +168,6 @@ def test_a_disk_that_fills_up_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.undo()
     monkeypatch.setattr(states, "CHUNK_VECTORS", 5)
     _check(_ask(tmp_path, Model()), Model())
-
-
-def test_the_size_is_announced(tmp_path: Path) -> None:
-    announced: list[str] = []
-    StateCache(tmp_path, announce=announced.append).states(
-        "k", layers=LAYERS, counts=COUNTS, produce=Model().produce
-    )
-    assert len(announced) == 1 and "15 vectors in 3 layers" in announced[0]
 
 
 def test_the_key_follows_everything_that_makes_the_states() -> None:

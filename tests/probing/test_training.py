@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 from harness.errors import ContractError, DataError, TrainingError, UsageError
-from harness_probing.features import Scaling, read_features, scaling_of
 from harness_probing.fitting import FittedProbes, SplitTargets, best_layer, fit_probes
 from harness_probing.settings import PRESETS, ProbeSettings
+from harness_probing.states import Scaling, read_features, scaling_of
 from harness_probing.training import (
     LabelledFeatures,
     batch_size,
@@ -27,16 +27,11 @@ QUICK = ProbeSettings(seeds=(0, 7), fractions=(), mix=False, learning_rate=1e-2,
 
 
 def _labelled(split: Split, settings: ProbeSettings) -> LabelledFeatures:
-    rows = split.targets.vectors
-    features = read_features(split.states, rows, LAYERS, CPU)
+    features = read_features(split.states, split.targets.vectors, LAYERS, CPU)
     scaling_of(features).apply(features)
     classes = torch.as_tensor(split.targets.classes).expand(len(settings.seeds), 1, -1)
-    return LabelledFeatures(
-        class_count=4,
-        features=features,
-        classes=classes,
-        sentences=split.targets.sentences,
-    )
+    sentences = split.targets.sentences
+    return LabelledFeatures(class_count=4, features=features, classes=classes, sentences=sentences)
 
 
 def _predictions(fitted: FittedProbes, split: Split, layer: int, seed: int = 0, task: int = 0) -> list[int]:
@@ -199,19 +194,12 @@ def test_scaling_gives_mean_zero_and_variance_one(train: Split) -> None:
     assert torch.allclose(found.mean(dim=1), torch.zeros(()).double(), atol=1e-4)
     assert torch.allclose(found[..., varying].var(dim=1, correction=0), torch.ones(()).double(), atol=1e-4)
     assert not found[..., 3].any()
-
-
-def test_no_scaling_leaves_features_alone(train: Split) -> None:
-    features = read_features(train.states, train.targets.vectors[:10], LAYERS, CPU)
+    features = read_features(train.states, rows, LAYERS, CPU)
     Scaling.none(*features.shape[::2]).apply(features)
-    np.testing.assert_array_equal(features[1].numpy(), train.states.read(1, train.targets.vectors[:10]))
-
-
-def test_states_that_are_not_finite_raise(train: Split) -> None:
-    array = train.states.array.copy()
+    np.testing.assert_array_equal(features[1].numpy(), train.states.read(1, rows))
     array[1, 7, 3] = np.nan
     with pytest.raises(ContractError, match="layer 1 are not finite"):
-        read_features(replace(train.states, array=array), train.targets.vectors, LAYERS, CPU)
+        read_features(states, train.targets.vectors, LAYERS, CPU)
 
 
 @pytest.mark.parametrize("unit", ["vectors", "sentences"])
@@ -245,11 +233,8 @@ def test_the_paper_preset_is_that_of_the_released_notebooks() -> None:
     assert kept == (0.1, 1e-2, 1e-6, 128, 30)
     assert (paper.patience, paper.seeds, paper.choose_on) == (2, (42,), "test")
     assert paper.layers_of(range(13)) == tuple(range(1, 13))
-
-
-def test_wrong_settings_raise() -> None:
     with pytest.raises(UsageError, match="layer 0"):
-        PRESETS["paper"].layers_of([0])
+        paper.layers_of([0])
 
 
 def test_problems_that_cannot_be_probed_raise(
@@ -257,25 +242,18 @@ def test_problems_that_cannot_be_probed_raise(
 ) -> None:
     single, empty = make_split(5, seed=1, used=1), make_split(1, seed=1, per_sentence=0)
     other = make_split(20, seed=1, classes=("A", "B", "C", "D", "E"))
-    cases = [
-        (SplitTargets(train=single.targets, dev=dev.targets), "'NOUN' in train"),
-        (SplitTargets(train=empty.targets, dev=dev.targets), "no labelled items in train"),
-        (SplitTargets(train=train.targets, dev=empty.targets), "no labelled items in dev"),
-    ]
-    for targets, message in cases:
-        with pytest.raises(DataError, match=message):
-            fit_probes(train.states, dev.states, targets, QUICK)
     absent = replace(other.targets, classes=np.full(len(other.targets), 4))
-    with pytest.raises(DataError, match="no dev item of a class that train has"):
-        fit_probes(other.states, other.states, SplitTargets(train=other.targets, dev=absent), QUICK)
+    for states, own, dev_targets, message in (
+        (train.states, single.targets, dev.targets, "'NOUN' in train"),
+        (train.states, empty.targets, dev.targets, "no labelled items in train"),
+        (train.states, train.targets, empty.targets, "no labelled items in dev"),
+        (other.states, other.targets, absent, "no dev item of a class that train has"),
+    ):
+        with pytest.raises(DataError, match=message):
+            fit_probes(states, states, SplitTargets(train=own, dev=dev_targets), QUICK)
 
 
 def test_a_loss_that_explodes_raises(train: Split, dev: Split) -> None:
     settings = replace(QUICK, learning_rate=1e37)
     with pytest.raises(TrainingError, match="not finite after 1 epoch"):
-        train_probes(
-            _labelled(train, settings),
-            _labelled(dev, settings),
-            settings,
-            seeds=(0, 7),
-        )
+        train_probes(_labelled(train, settings), _labelled(dev, settings), settings, seeds=(0, 7))

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,9 +18,13 @@ from harness.languages.table import known_languages
 from harness.planning.run_config import data_options
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.running.session import Session, open_session
-from harness.specs.prompt import PromptSpec
+from harness.specs.documents import PromptSpec
 from harness.specs.schema import TaskSpec, TrainingSpec
 
+HERE = Path(__file__).parent
+PEERS = Path(os.environ.get("HARNESS_TEST_PEERS") or HERE.parents[1] / ".venv-peers")
+
+AskPeer = Callable[[str, str], str]
 MakeItem = Callable[[str, Mapping[str, Any]], PromptItem]
 Compile = Callable[..., CompiledPrompt]
 Sample = Callable[[str], list[Any]]
@@ -48,6 +54,32 @@ def _example(task: str, row: Row, label_map: Mapping[str, str]) -> Any:
 def shipped() -> Session:
     """The shipped documents; opened once."""
     return _session()
+
+
+@pytest.fixture
+def ask_peer(tmp_path: Path) -> AskPeer:
+    """Run a script of this folder in the environment that has lm-eval, and return what it prints."""
+
+    def ask(script: str, documents: str) -> str:
+        python = PEERS / "bin" / "python"
+        if not python.exists():
+            pytest.skip(f"lm-eval is not installed in {PEERS.name}: make .venv-peers/bin/lm-eval")
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [str(python), str(HERE / script)],
+            input=documents,
+            capture_output=True,
+            encoding="utf-8",
+            env=environment,
+            cwd=tmp_path,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    return ask
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.languages.answer_words import answer_words
-from harness.languages.spelling import fold
+from harness.languages.character import fold
 from harness.prompts.letter_answer import read_letter
-from harness.prompts.number_answer import answer_number
-from harness.prompts.parsing import read_choice
+from harness.prompts.parsing import answer_number, read_choice
 from harness.running.session import Session
+from tests.prompts.answer_tables import answer_rows
 
 COLOURS: Final = ("red", "blue", "green", "white")
 TEXT: Final = (
@@ -30,17 +30,7 @@ ANNOUNCED: Final = [
     for copula in (row["copula"].split("|") if row["copula"] else [""])
 ]
 ARTICLES: Final = [(row["code"], letter) for row in ROWS for letter in row["letters"].split("|") if letter]
-LENGTHENING: Final = (
-    "\u00df",
-    "\ufb01",
-    "\u0130",
-    "\u0587",
-    "\u0149",
-    "\u1e96",
-    "\u01f0",
-    "e\u0301",
-    "\u1fb3",
-)
+LENGTHENING: Final = tuple("\u00df \ufb01 \u0130 \u0587 \u0149 \u1e96 \u01f0 e\u0301 \u1fb3".split())
 """What is longer or shorter when it is case-folded or composed."""
 
 
@@ -146,72 +136,21 @@ def test_any_text_is_read_or_not(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
 
-@pytest.mark.parametrize(
-    ("languages", "text", "expected"),
-    [
-        ("en", "A is wrong; the answer is C.", 2),
-        ("en", "A quick check shows the answer is C.", 2),
-        ("en", "I think C is right.", 2),
-        ("en", "I think the answer is (b).", 1),
-        ("en", "Not A. B", 1),
-        ("en", "The answer is C, not A.", 2),
-        ("en", "Option C is correct, option A is not.", 2),
-        ("en", "The answer is A because it is warm.", 0),
-        ("en", "Answer: A because it is warm.", 0),
-        ("en", "Answer: C because it is green.", 2),
-        ("en", "It must be (C), like grass.", 2),
-        ("en", "C green", 2),
-        ("en", "C - green", 2),
-        ("en", "C: green", 2),
-        ("en", "c) green", 2),
-        ("en", "answer: c", 2),
-        ("en", "A: C", 2),
-        ("en", "\\boxed{\\text{C}}", 2),
-        ("en", "Let me think.\n\nC", 2),
-        ("en", "C\n\nQuestion: next\nA. one\nB. two", 2),
-        ("en", "The answer is A or C.", None),
-        ("en", "A and C are correct.", None),
-        ("en", "I do not think the answer is A.", None),
-        ("en", "The answer is not A.", None),
-        ("en", "The wrong answer is A.", None),
-        ("en", "A. red\nB. blue\nC. green\nD. white", None),
-        ("en", "None of them.", None),
-        ("en", "Is A correct?", None),
-        ("en", "Vitamin C is healthy.", None),
-        ("en", "The answer is E.", None),
-        ("hu", "A helyes válasz a C.", 2),
-        ("hu", "A helyes válasz: Budapest.", None),
-        ("hu", "A válasz: A főváros.", None),
-        ("pt", "A alternativa correta é a letra C.", 2),
-        ("pt", "A resposta é Lisboa.", None),
-        ("it", "La risposta è la C.", 2),
-        ("fr", "À mon avis, c'est la réponse C.", 2),
-        ("fr", "C'est vrai.", None),
-        ("ru", "Правильный ответ: С", 2),
-        ("ru", "С другой стороны, это важно.", None),
-        ("ru", "А правильный ответ — С.", 2),
-        ("el", "Η απάντηση είναι δύσκολη", None),
-        ("el", "Απάντηση: Β", 1),
-        ("ja", "答えはＣです。", 2),
-        ("ja", "Cが正解です。", 2),
-        ("ja", "Aは正解ではありません。", None),
-        ("ko", "정답은 C입니다.", 2),
-        ("ko", "정답은 A가 아닙니다.", None),
-        ("th", "คำตอบที่ถูกต้องคือ C", 2),
-        ("zh", "不选A，选C。", 2),
-        ("zh", "答案不是A。", None),
-        ("tr", "Doğru cevap C'dir.", 2),
-        ("tr", "Cevap A değil.", None),
-        ("hi", "C सही है।", 2),
-        ("hi", "A सही नहीं है।", None),
-        ("ar", "الاجابة الصحيحة هي C.", 2),
-        ("cs", "V Praze je odpověď C.", 2),
-        ("en", "\u24b8", 2),
-        ("en", "\uff23", 2),
-    ],
-)  # fmt: skip
-def test_letters(languages: str, text: str, expected: int | None) -> None:
-    assert read_letter(text, COLOURS, (languages,)) == expected
+@pytest.mark.parametrize(("language", "text", "letter"), answer_rows("letters.tsv"))
+def test_letters(language: str, text: str, letter: str) -> None:
+    assert read_letter(text, COLOURS, (language,)) == ("ABCD".index(letter) if letter else None)
+
+
+@pytest.mark.parametrize(("language", "text", "words", "choice"), answer_rows("choices.tsv"))
+def test_choices(language: str, text: str, words: str, choice: str) -> None:
+    expected = words.split("|").index(choice) if choice else None
+    assert read_choice(text, words.split("|"), tuple(filter(None, [language]))) == expected
+
+
+@pytest.mark.parametrize(("language", "text", "number"), answer_rows("announced_numbers.tsv"))
+def test_numbers(language: str, text: str, number: str) -> None:
+    value = answer_number(text, language)
+    assert value is not None and value.value == int(number)
 
 
 @pytest.mark.parametrize(
@@ -228,56 +167,3 @@ def test_letters(languages: str, text: str, expected: int | None) -> None:
 def test_a_pronoun_is_no_tenth_choice(text: str, expected: int | None) -> None:
     words = (*COLOURS, "black", "grey", "pink", "brown", "violet", "gold")
     assert read_letter(text, words, ("en",)) == expected
-
-
-@pytest.mark.parametrize(
-    ("language", "text", "words", "expected"),
-    [
-        ("en", "No doubt: yes", ("no", "yes"), 1),
-        ("en", "No doubt, yes.", ("no", "yes"), 1),
-        ("en", "No, it is not.", ("no", "yes"), 0),
-        ("en", "The answer is yes or no.", ("no", "yes"), None),
-        ("en", "Sentiment: positive", ("positive", "negative"), 0),
-        ("en", "Options: yes, no", ("no", "yes"), None),
-        ("tr", "POZİTİF", ("negatif", "pozitif"), 1),
-        ("tr", "Cevap: HAYIR", ("evet", "hayır"), 1),
-        ("az", "MƏNFİ", ("müsbət", "mənfi"), 1),
-        ("ar", "الاجابة: ايجابي", ("سلبي", "إيجابي"), 1),
-        ("ar", "إيجابيّ", ("سلبي", "إيجابي"), 1),
-        ("fa", "منفي", ("مثبت", "منفی"), 1),
-        ("el", "ΘΕΤΙΚΟ", ("αρνητικό", "θετικό"), 1),
-        ("fr", "NEGATIF", ("positif", "négatif"), 1),
-        ("vi", "Không nghi ngờ gì: có", ("không", "có"), 1),
-    ],
-)  # fmt: skip
-def test_choices(language: str, text: str, words: tuple[str, ...], expected: int | None) -> None:
-    assert read_choice(text, words, (language,)) == expected
-
-
-@pytest.mark.parametrize(
-    ("language", "text", "value"),
-    [
-        ("de", "Jede große Kiste wiegt 3 kg. Die Antwort ist 12. Das sind 3 mehr als 9.", 12),
-        ("de", "Die Straße ist lang. #### 12\nProbe: 12 - 3 = 9", 12),
-        ("de", "Die Antwort ist:\n\n**12**\nDas sind 3 mehr als vorher.", 12),
-        ("de", "Die große Antwort ist 1.250 Euro.", 1250),
-        ("en", "Final answer: 12 (3 x 4)", 12),
-        ("en", "So the final answer is: 12 apples, i.e. 3 each", 12),
-        ("en", "### Answer\n12\n\nCheck: 3", 12),
-        ("en", "Step-by-Step Answer: 5 balls and 2 cans of 3 balls are 11.", 11),
-        ("en", "She must answer 12 questions in 3 hours", 3),
-        ("en", "The answer is 12. I hope the answer is clear.", 12),
-        ("en", "1e6", 10**6),
-        ("en", "$1.5 \\times 10^{6}$", 1500000),
-        ("en", "3×10⁴ km", 30000),
-        ("en", "2E3", 2000),
-        ("en", "minus 5", -5),
-        ("en", "10 apples minus 3", 3),
-        ("th", "คำตอบ: ๑๒ (3 x 4)", 12),
-        ("tr", "DOĞRU CEVAP 12. 3", 12),
-        ("zh", "答案是负5。", -5),
-    ],
-)
-def test_numbers(language: str, text: str, value: int) -> None:
-    number = answer_number(text, language)
-    assert number is not None and number.value == value

@@ -14,7 +14,7 @@ from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.preset import PromptItem, compile_prompt
 from harness.prompts.prompter import Prompter
-from harness.specs.prompt import PromptSpec
+from harness.specs.documents import PromptSpec
 
 NAMES = ("first", "second", "third")
 WORDS = ("one", "two two", "drei drei drei")
@@ -125,15 +125,6 @@ def test_the_choice_of_the_largest_sum_is_the_answer() -> None:
     assert not prediction.unparsed
 
 
-@pytest.mark.parametrize(
-    ("sums", "label"),
-    [({}, "first"), ({"one": -2.0}, "second"), ({"one": -2.0, "two": -2.0, "drei": -2.0}, "first")],
-)
-def test_of_equal_sums_the_first_wins(sums: dict[str, float], label: str) -> None:
-    [prediction] = _rank(Asked(sums), [_example("1")])
-    assert prediction.output["label"] == label
-
-
 def test_choices_without_the_item_are_asked_once() -> None:
     model = Asked({"A: one": -7.0})
     predictions = _rank(model, [_example("1"), _example("2")], _prompter(unconditional="A:"))
@@ -228,11 +219,6 @@ def test_every_item_drops_its_own_shots_and_keeps_the_first() -> None:
     assert model.counted[-1] == model.prompts  # for the ledger, as they were sent
 
 
-def test_a_pool_with_fewer_shots_than_asked_for_drops_none() -> None:
-    [prediction] = _write(Asked(context=100), [_example("1")], _prompter(9, POOL[:2]))
-    assert prediction.dropped_shots == 0
-
-
 def test_a_model_that_counts_no_tokens_gets_all_shots() -> None:
     class Plain:
         def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
@@ -241,6 +227,8 @@ def test_a_model_that_counts_no_tokens_gets_all_shots() -> None:
 
     [prediction] = _write(Plain(), [_example("1")], _prompter(3, POOL))
     assert prediction.dropped_shots == 0
+    [prediction] = _write(Asked(context=100), [_example("1")], _prompter(9, POOL[:2]))
+    assert prediction.dropped_shots == 0, "the pool has no more"
 
 
 @pytest.mark.parametrize("ask", [_rank, _write])
@@ -265,7 +253,9 @@ def test_answers_do_not_depend_on_the_batch_or_its_order(ask: Callable[..., Any]
     ("sums", "tied"),
     [((-1.0, -1.0, -1.0), True), ((-2.0, -1.0, -1.0), True), ((-1.0, -2.0, -2.0), False)],
 )
-def test_equal_scores_of_the_best_choices_are_a_tie(sums: tuple[float, ...], tied: bool) -> None:
+def test_equal_sums_of_the_best_choices_are_a_tie_that_the_first_wins(
+    sums: tuple[float, ...], tied: bool
+) -> None:
     given = {word.split()[0]: value for word, value in zip(WORDS, sums, strict=True)}
     [prediction] = _rank(Asked(sums=given), [_example("a")])
     assert prediction.tied is tied

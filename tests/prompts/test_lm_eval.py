@@ -7,8 +7,6 @@ is installed, it is asked again: ``make .venv-peers/bin/lm-eval``, or the enviro
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,10 @@ import pytest
 from harness.prompts.preset import CompiledPrompt, PromptItem, choose_literals
 from harness.running.session import Session
 
+AskPeer = Callable[[str, str], str]
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "golden" / "lm_eval_documents.json"
 REQUESTS = HERE / "golden" / "lm_eval_requests.jsonl"
-PEERS = Path(os.environ.get("HARNESS_TEST_PEERS") or HERE.parents[1] / ".venv-peers")
 
 EXACT = {
     "xnli": "lm_eval-bugcompat",
@@ -143,22 +141,5 @@ def test_the_corrected_words_are_those_that_are_named(
 
 
 @pytest.mark.thorough
-def test_lm_eval_still_asks_what_the_golden_file_says(tmp_path: Path) -> None:
-    python = PEERS / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"lm-eval is not installed in {PEERS.name}: make .venv-peers/bin/lm-eval")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    with DOCUMENTS.open(encoding="utf-8") as documents:
-        done = subprocess.run(
-            [str(python), str(HERE / "peer_prompts.py")],
-            stdin=documents,
-            capture_output=True,
-            encoding="utf-8",
-            env=environment,
-            cwd=tmp_path,
-            timeout=300,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert list(read(done.stdout)) == GOLDEN
+def test_lm_eval_still_asks_what_the_golden_file_says(ask_peer: AskPeer) -> None:
+    assert list(read(ask_peer("peer_prompts.py", DOCUMENTS.read_text(encoding="utf-8")))) == GOLDEN

@@ -112,9 +112,10 @@ def write(shipped: Session, compiled: Compile) -> Write:
 def test_a_written_choice_is_its_name(
     write: Write, task: str, preset: str, example: Any, text: str, label: str | None
 ) -> None:
-    [prediction], _ = write(task, preset, example, text)
+    [prediction], [free] = write(task, preset, example, text)
     assert prediction.output == {"label": label, "raw": text}
     assert prediction.unparsed == (label is None)
+    assert (free.choices, free.regex) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -123,18 +124,13 @@ def test_a_written_choice_is_its_name(
         ("xnli", "mega", XNLI, {"True", "False", "Neither"}),
         ("xnli", "letters", XNLI, {"A", "B", "C"}),
         ("xcopa", "mega", XCOPA, {"The sky is grey.", "I sing."}),
-        ("xcopa", "letters", XCOPA, {"A", "B"}),
     ],
 )
 def test_a_constrained_server_may_write_a_choice_only(
     write: Write, task: str, preset: str, example: Any, choices: set[str]
 ) -> None:
-    _, [free] = write(task, preset, example, "x")
-    assert (free.choices, free.regex) == (None, None)
     _, [bound] = write(task, preset, example, "x", constrained=True)
-    assert bound.choices is not None
-    assert set(bound.choices) == choices
-    assert bound.regex is None
+    assert (set(bound.choices or ()), bound.regex) == (choices, None)
 
 
 @pytest.mark.parametrize(
@@ -168,9 +164,6 @@ def test_an_empty_answer_is_unparsed(write: Write) -> None:
     [
         (" Ann_PROPN sings_VERB (x)_PUNCT", ["PROPN", "VERB", "PUNCT"]),
         ("Ann_PROPN sings_VERB", None),
-        ("Ann_PROPN sings_VERB (x)_PUNCT more_X", None),
-        ("Ann_PROPN sang_VERB (x)_PUNCT", None),
-        ("Ann_NAME sings_VERB (x)_PUNCT", None),
     ],
 )
 def test_tags_are_read_for_exactly_the_tokens(write: Write, text: str, tags: list[str] | None) -> None:
@@ -204,9 +197,7 @@ def test_a_long_sentence_may_be_written_to_its_end(write: Write) -> None:
     [
         (" PER: Ann $$ LOC: New York", ["B-PER", "O", "B-LOC", "I-LOC"]),
         ("none", ["O"] * 4),
-        ("PER: Bob", None),
         ("DATE: Ann", None),
-        ("Ann is a person", None),
     ],
 )
 def test_entities_become_tags(write: Write, text: str, tags: list[str] | None) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import MissingDataError, SpecError
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
-from harness.specs.prompt import PromptSpec
+from harness.specs.documents import PromptSpec
 
 
 def spec(**changes: Any) -> PromptSpec:
@@ -62,50 +62,35 @@ def test_a_language_without_words_is_asked_in_english_or_rejected() -> None:
         MissingDataError, match=re.escape("'xnli/mine' has no words in 'sw'; it has: en, zh.")
     ):
         compile_prompt(spec(), "sw", policy="fail")
-
-
-def test_without_english_words_no_policy_helps() -> None:
     only = {"zh": words(**{"label.yes": "是", "label.no": "不", "space": ""})}
     with pytest.raises(MissingDataError, match="it has: zh"):
         compile_prompt(spec(literals=only), "sw")
 
 
-def test_inherited_words_are_replaced_by_language() -> None:
+def test_inherited_words_and_templates_are_replaced_by_language() -> None:
     own = spec(prompt="xnli/heir", literals={"zh": words(**{"label.yes": "对", "label.no": "错"})})
     heir = compile_prompt(own, "zh", inherited=spec())
     assert heir.ranking(ITEM).continuations == (" 错", " 对")
     assert compile_prompt(own, "en", inherited=spec()).answer(ITEM) == " Yes"
+    templates = spec(templates={"zh": {"choice": "{label}！"}})
+    assert compile_prompt(templates, "zh").answer(ITEM) == "是！"
+    assert compile_prompt(templates, "en").answer(ITEM) == " Yes"
 
 
-def test_templates_may_differ_by_language() -> None:
-    compiled = spec(templates={"zh": {"choice": "{label}！"}})
-    assert compile_prompt(compiled, "zh").answer(ITEM) == "是！"
-    assert compile_prompt(compiled, "en").answer(ITEM) == " Yes"
-
-
-def test_a_missing_word_of_a_label_is_one_sentence() -> None:
-    compiled = compile_prompt(spec(literals={"en": words(**{"label.yes": "Yes", "space": ""})}), "en")
-    with pytest.raises(SpecError, match=re.escape("the literals in 'en' have no 'label.no'")):
-        compiled.ranking(ITEM)
-
-
-def test_unknown_names_are_reported_before_any_data() -> None:
+def test_unknown_names_and_missing_words_are_reported() -> None:
     assert "named 'premise'" in fault(compile_prompt(spec(), "en"), "hypothesis")
     assert "named 'wrod'" in fault(compile_prompt(spec(unconditional="{wrod}"), "en"), "premise")
     chosen = compile_prompt(spec(item="{connective[premise]}"), "en")
     assert fault(chosen, "premise") == "the literals in 'en' have no 'connective' (write 'connective.VALUE')"
-
-
-def test_a_literal_does_not_hide_a_field() -> None:
-    hiding = {"en": words(**{"label.yes": "Yes", "label.no": "No", "space": " ", "premise": "!"})}
-    assert fault(compile_prompt(spec(literals=hiding), "en"), "premise") == (
-        "the literal 'premise' has the name of a field of the items; give it another"
+    english = {"label.yes": "Yes", "space": " "}
+    hiding = {"en": words(**english, **{"label.no": "No", "premise": "!"})}
+    assert "'premise' has the name of a field" in fault(
+        compile_prompt(spec(literals=hiding), "en"), "premise"
     )
-
-
-def test_an_unlabelled_item_is_no_shot() -> None:
+    with pytest.raises(SpecError, match=re.escape("the literals in 'en' have no 'label.no'")):
+        compile_prompt(spec(literals={"en": words(**english)}), "en").ranking(ITEM)
     unlabelled = PromptItem(fields=ITEM.fields, choices=ITEM.choices)
-    with pytest.raises(MissingDataError, match="without a label cannot be a shot of the prompt 'xnli/mine'"):
+    with pytest.raises(MissingDataError, match="without a label cannot be a shot"):
         compile_prompt(spec(), "en").shot(unlabelled)
 
 

@@ -12,7 +12,7 @@ from harness.data.records import ClassificationExample
 from harness.models.requests import Turn
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.prompts.prompter import Prompter, item_seed
-from harness.specs.prompt import Literals, PromptSpec
+from harness.specs.documents import Literals, PromptSpec
 
 LABELS = ("yes", "no")
 NAMED = ("c1", "c2")

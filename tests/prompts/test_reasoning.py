@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from harness.models.reasoning import (
+from harness.models.requests import (
     KNOWN_MARKERS,
+    Generated,
     Markers,
     SplitText,
     separate_reasoning,
     split_reasoning,
     within_stops,
 )
-from harness.models.requests import Generated
 
 HARMONY = "<|channel|>analysis<|message|>They ask.<|end|><|start|>assistant<|channel|>final<|message|>Paris"
 

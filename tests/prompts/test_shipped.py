@@ -2,80 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from harness.checks.spec_validation import validate_specs
 from harness.errors import MissingDataError
-from harness.prompts.filter import FILTERS
 from harness.prompts.letter_answer import read_letter
-from harness.prompts.number_answer import answer_number
-from harness.prompts.parsing import read_answer, read_choice
+from harness.prompts.parsing import answer_number, read_answer, read_choice
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.prompts.tagged import read_entities, read_spans, read_tagged
-from harness.running.session import Session
-from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
+from harness.prompts.template import FILTERS
+from harness.running.session import Session, open_session
+from harness.specs.documents import ALL_LANGUAGES, PromptSpec
 from harness_semeval.multilabel import members
 
-NAMES = sorted(
-    f"{family}/{preset}"
-    for family, presets in {
-        "afrimmlu": "lm_eval",
-        "afrisenti": "lm_eval",
-        "afrixnli": "default lm_eval native",
-        "am2ico": "default",
-        "arabicmmlu": "default letters",
-        "belebele": "default letters lm_eval",
-        "blend": "default",
-        "brighter": "default",
-        "cmmlu": "lm_eval",
-        "global_piqa": "default letters lm_eval",
-        "include": "lm_eval",
-        "indicqa": "default",
-        "indicsentiment": "default",
-        "indicxnli": "lm_eval",
-        "instruction": "default",
-        "kmmlu": "lm_eval",
-        "masakhaner2": "default",
-        "masakhaner_x": "default",
-        "masakhanews": "default lm_eval",
-        "massive_intent": "default",
-        "mgsm": "boxed default direct en_cot lm_eval lm_eval_cot",
-        "milu": "authors",
-        "mkqa": "default",
-        "mlqa": "lm_eval",
-        "mmlu": "default letters lm_eval",
-        "mmlu_prox": "letters",
-        "multilingual_hatecheck": "default",
-        "multiloko": "default",
-        "pawsx": "default lm_eval mega mt5",
-        "qa": "default mega mt5",
-        "semrel": "default",
-        "sentiment": "default",
-        "sib200": "default letters lm_eval",
-        "siqa": "default mt5",
-        "translation": "default instruct source",
-        "turkishmmlu": "lm_eval",
-        "udpos": "default mega mt5",
-        "wikiann": "default mega mt5",
-        "wikiann_raw": "default",
-        "wmt24pp": "default instruct",
-        "xcopa": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
-        "xglue_nc": "default",
-        "xglue_qam": "default",
-        "xlsum": "default",
-        "xnli": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
-        "xquad": "lm_eval lm_eval-bugcompat",
-        "xsid_intent": "default",
-        "xsid_slots": "default",
-        "xstorycloze": "default lm_eval",
-        "xtreme_up_qa": "default",
-    }.items()
-    for preset in presets.split()
-)
+SESSION = open_session()
+NAMES = [
+    name
+    for name in SESSION.catalog.names("prompt")
+    if SESSION.catalog.entry("prompt", name).plugin == "task_specs"
+]
 BEYOND_MGSM = set("am ar ee ha id ig it ko lg ln ms om pt rw sn st tw vai vi wo xh yo zu".split())
 """Languages of AfriMGSM and PolyMath that MGSM, whose authors wrote the words, does not have."""
 WITHOUT_WORDS = {
@@ -125,22 +75,6 @@ def languages(session: Session, task: str) -> list[str]:
 def spec_of(session: Session, name: str) -> PromptSpec:
     task = session.catalog.entry("prompt", name).document.data["tasks"][0]
     return session.catalog.prompt(task, name.partition("/")[2])
-
-
-def test_the_shipped_prompts_are_these(shipped: Session) -> None:
-    ours = [
-        name
-        for name in shipped.catalog.names("prompt")
-        if shipped.catalog.entry("prompt", name).plugin == "task_specs"
-    ]
-    assert ours == NAMES
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_it_is_valid(name: str, shipped: Session) -> None:
-    entry = shipped.catalog.entry("prompt", name)
-    [checked] = validate_specs(shipped.registry, shipped.catalog, [entry.document.source])
-    assert checked["problems"] == []
 
 
 @pytest.mark.thorough
@@ -219,7 +153,7 @@ def is_read_back(compiled: CompiledPrompt, item: PromptItem, answer: str, exampl
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_words_of_a_language_are_those_of_english(name: str, shipped: Session) -> None:
-    """Every table has all words of the English one, and what is copied names its source."""
+    """Every table has all words of the English one, different labels have different ones, copies name their source."""
     spec = spec_of(shipped, name)
     everywhere = spec.literals.get(ALL_LANGUAGES)
     common = set() if everywhere is None else set(everywhere.words)
@@ -228,11 +162,6 @@ def test_the_words_of_a_language_are_those_of_english(name: str, shipped: Sessio
     }
     assert len({frozenset(words) for words in named.values()}) <= 1
     assert all(table.source for table in spec.literals.values() if table.provenance == "copied")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_different_labels_have_different_words(name: str, shipped: Session) -> None:
-    spec = spec_of(shipped, name)
     for code, table in spec.literals.items():
         labels = [word.casefold() for key, word in table.words.items() if key.startswith("label.")]
         assert len(set(labels)) == len(labels), code
@@ -250,71 +179,30 @@ def test_every_task_that_is_prompted_has_a_default(shipped: Session) -> None:
             assert presets <= set(shipped.catalog.presets(task)), task
 
 
-GOLDEN = {
-    ("xnli", "default", "sw"): ("It rains, sivyo?", " Pia, The road is wet."),
-    ("xnli", "default", "zh"): ("It rains，对吗？", "另外，The road is wet."),
-    ("xnli", "lm_eval", "ar"): ("", " It rains., صحيح? لذا, The road is wet."),
-    ("xnli", "letters", "de"): (
-        "It rains.\nFrage: The road is wet.\nA. Falsch\nB. Wahr\nC. Weder noch\nAntwort:",
-        " C",
-    ),
-    ("xnli", "hybrid", "fr"): (
-        "It rains.\nQuestion : The road is wet. Vrai, Faux ou Ni l'un ni l'autre ?\nRéponse :",
-        " Ni l'un ni l'autre",
-    ),
-    ("xnli", "mt5", "th"): ("xnli: premise: It rains. hypothesis: The road is wet.", "1"),
-    ("xcopa", "default", "en"): ("It rains because", " the sky is grey."),
-    ("xcopa", "default", "zh"): ("It rains，因为", "the sky is grey."),
-    ("xcopa", "lm_eval", "sw"): ("It rains kwa sababu", " the sky is grey."),
-    ("xcopa", "letters", "it"): (
-        "It rains perché\nA. The sky is grey.\nB. I sing.\nRisposta:",
-        " A",
-    ),
-    ("xcopa", "mt5", "qu"): (
-        "copa choice1: The sky is grey. choice2: I sing. premise: It rains. question: cause",
-        "choice1",
-    ),
-    ("xcopa", "mega", "tr"): ('"The sky is grey." or "I sing."? It rains. because', " The sky is grey."),
-    ("pawsx", "default", "ja"): ("It rains、ですよね？", "はい、Rain falls."),
-    ("pawsx", "mt5", "ko"): ("paws sentence1: It rains. sentence2: Rain falls.", "paraphrase"),
-    ("xquad", "default", "zh"): ("上下文：It rains.\n问题：What?\n答案：", "It rains"),
-    ("xquad", "mt5", "ru"): ("question: What ? context: It rains .", "It rains"),
-    ("tydiqa", "default", "te"): ("సందర్భం: It rains.\nప్రశ్న: What?\nసమాధానం:", " It rains"),
-    ("mlqa", "lm_eval", "hi"): ("Context: It rains.\n\nQuestion: What?\n\nAnswer:", " It rains"),
-    ("squad", "mega", "en"): (
-        "It rains.\nQ: What?\n\nReferring to the passage above, the correct answer to the given question is",
-        " It rains",
-    ),
-    ("wikiann", "mt5", "de"): ("tag: Ann saw Rome", "PER: Ann $$ LOC: Rome"),
-    ("wikiann_raw", "default", "de"): ("Text: Ann saw Rome\nEntities:", " PER: Ann $$ LOC: Rome"),
-    ("wikiann", "mega", "de"): ("C: Ann saw Rome\nT:", " Ann_B-PER saw_O Rome_B-LOC"),
-    ("udpos", "mt5", "de"): ("pos: Ann sings", "Ann_PROPN sings_VERB"),
-}
-ROWS: dict[str, dict[str, Any]] = {
-    "xnli": {"premise": "It rains.", "hypothesis": "The road is wet.", "label": "neutral"},
-    "xcopa": {
-        "premise": "It rains.",
-        "choice1": "The sky is grey.",
-        "choice2": "I sing.",
-        "question": "cause",
-        "label": "choice1",
-    },
-    "pawsx": {"sentence1": "It rains.", "sentence2": "Rain falls.", "label": "1"},
-    "qa": {"context": "It rains.", "question": "What?", "answers": [{"text": "It rains", "start": 0}]},
-    "wikiann_raw": {"text": "Ann saw Rome", "spans": [[0, 3, "PER"], [8, 12, "LOC"]]},
-    "wikiann": {"tokens": ["Ann", "saw", "Rome"], "tags": ["B-PER", "O", "B-LOC"]},
-    "udpos": {"tokens": ["Ann", "sings"], "tags": ["PROPN", "VERB"]},
-}
+GOLDEN = yaml.safe_load(
+    Path(__file__).with_name("golden").joinpath("shipped_prompts.yaml").read_text("utf-8")
+)
 
 
-@pytest.mark.parametrize(("task", "preset", "language"), GOLDEN)
+@pytest.mark.parametrize("expected", GOLDEN["prompts"], ids=lambda item: f"{item['task']}-{item['preset']}")
 def test_golden(
-    task: str,
-    preset: str,
-    language: str,
+    expected: Mapping[str, str],
     compiled: Callable[..., CompiledPrompt],
     item: Callable[..., PromptItem],
 ) -> None:
-    prompt = compiled(task, preset, language)
-    given = item(task, ROWS.get(task, ROWS["qa"]))
-    assert (prompt.context(given), prompt.answer(given)) == GOLDEN[task, preset, language]
+    prompt = compiled(expected["task"], expected["preset"], expected["language"])
+    fields = item(expected["task"], GOLDEN["rows"].get(expected["task"], GOLDEN["rows"]["qa"]))
+    assert (prompt.context(fields), prompt.answer(fields)) == (expected["context"], expected["answer"])
+
+
+@pytest.mark.parametrize("task", ["wmt24pp", "tico19", "flores_in"])
+def test_a_translation_into_a_script_of_many_tokens_is_not_cut(task: str, shipped: Session) -> None:
+    """Of NTREX's Burmese sentences, 76 % have more than 256 tokens of SmolLM2's tokenizer, and 611 is Tamil's most."""
+    for preset in shipped.catalog.presets(task):
+        assert (shipped.catalog.prompt(task, preset).max_tokens or 0) >= 1024
+
+
+@pytest.mark.parametrize("name", ["blend/default", "multiloko/default"])
+def test_an_answer_about_a_country_is_not_cut(name: str, shipped: Session) -> None:
+    """The longest most frequent answer of BLEnD, in Assamese, has 102 tokens of SmolLM2's tokenizer."""
+    assert (spec_of(shipped, name).max_tokens or 0) > 102

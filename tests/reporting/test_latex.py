@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from harness.reporting.blocks.model import Table, rows_of
 from harness.reporting.documents import latex_text
-from harness.reporting.render.latex import MOST_CHARACTERS, MOST_ROWS, _pieces, escape_latex, render_latex
+from harness.reporting.render.text import MOST_CHARACTERS, MOST_ROWS, _pieces, escape_latex, render_latex
 from harness.storage.results import Manifest, RunResults
 from harness.storage.run_folder import Run
 

@@ -104,16 +104,13 @@ def test_the_mean_of_all_queries_is_that_of_table_14(
     assert _micro(_only(make_run(*cells)))[0] == ("all", whole)
 
 
-def test_the_longer_side_goes_down_the_page(make_run: MakeRun) -> None:
+def test_the_longer_side_goes_down_the_page_where_it_does_not_fit(make_run: MakeRun) -> None:
     groups = {code: (number / 20, 50) for number, code in enumerate(CODES)}
     matrix = _only(make_run(_cell("lb", groups)))
     assert (matrix.corner, matrix.columns) == ("target \\ query language", ("lb",))
     assert [row for row, _ in matrix.rows] == list(CODES)
     assert _fields(matrix)["lc", "lb"] == Score(value=0.1)
     assert not matrix.is_small
-
-
-def test_one_query_language_stays_a_row_where_it_fits(make_run: MakeRun) -> None:
     matrix = _only(make_run(_cell("lb", {"la": (0.2, 50), "lb": (0.9, 50)})))
     assert (matrix.corner, [row for row, _ in matrix.rows]) == ("query \\ target language", ["lb"])
 
@@ -177,17 +174,8 @@ def test_the_command_prints_only_the_matrices(cli: Cli, make_run: MakeRun) -> No
 
 
 def test_the_command_shows_the_matrix_of_a_run(cli: Cli) -> None:
-    given = (
-        "--tasks",
-        "lareqa:en+de",
-        "--model",
-        "baseline:char-ngram",
-        "--data",
-        "sample",
-        "--protocol",
-        "frozen",
-    )
-    assert cli("eval", *given, "--out", "run")[0] == 0
+    given = ("--tasks", "lareqa:en+de", "--model", "baseline:char-ngram", "--data", "sample")
+    assert cli("eval", *given, "--protocol", "frozen", "--out", "run")[0] == 0
     status, out, _ = cli("report", "run", "--matrices")
     assert status == 0
     assert "query \\ target language" in out  # eight languages of sentences, two of questions
@@ -215,22 +203,16 @@ def test_queries_by_pair_have_totals(make_run: MakeRun) -> None:
 
 
 def test_an_average_over_fewer_tests_is_marked(tmp_path: Path) -> None:
+    metrics = ["case_error", "case_floor"]
+    asked = {"protocol": "prompted", "method": "generate", "fit": "none"}
+
     def cell(language: str, errors: dict[str, float]) -> dict[str, Any]:
         groups = {test: {"value": value, "n": 10} for test, value in errors.items()}
-        metrics = {
-            name: {"value": 0.5, "ci": None, "groups": groups} for name in ("case_error", "case_floor")
-        }
-        return make_shown_cell(
-            "checks", language, metrics, protocol="prompted", method="generate", fit="none"
-        )
+        scores = {name: {"value": 0.5, "ci": None, "groups": groups} for name in metrics}
+        return make_shown_cell("checks", language, scores, **asked)
 
-    metrics = ["case_error", "case_floor"]
-    spec = {
-        "kind": "k",
-        "metrics": metrics,
-        "headline": metrics[:1],
-        "languages": {c: ["x", "Latn"] for c in CODES},
-    }
+    languages = {code: ["x", "Latn"] for code in CODES}
+    spec = {"kind": "k", "metrics": metrics, "headline": metrics[:1], "languages": languages}
     cells = [cell("la", {"b": 0.1, "a": 0.3}), cell("lb", {"a": 0.5})]
     for number, declared in enumerate(([], ["a", "b", "c"])):
         manifest = {"published": [], "specs": {"checks": {"groups": declared}}}

@@ -18,8 +18,7 @@ import pytest
 import harness
 from harness import LoadedRun, Run
 from harness.errors import UsageError
-from harness.planning.run_config import settings
-from harness.planning.run_settings import RunSettings
+from harness.planning.run_config import RunSettings, settings
 from harness.reporting.blocks.chart import TaskChart
 from harness.reporting.blocks.model import TileMap
 

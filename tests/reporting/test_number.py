@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.reporting.blocks.number import LOPSIDED, uncertainty
-from harness.reporting.render.latex import escape_latex
+from harness.reporting.render.text import escape_latex
 from harness.statistics import wilson
 
 ENDS = re.compile(r"\((\d+(?:\.\d)?)–(\d+(?:\.\d)?)\)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.reporting.blocks.remark import Remark, Weight, leading, sentences
+from harness.reporting.blocks.words import Remark, Weight, leading, sentences
 
 REMARKS = [
     Remark(text="how it was made"),

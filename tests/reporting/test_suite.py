@@ -20,7 +20,7 @@ from harness.reporting.overview.run_remarks import few_items, published_remarks
 from harness.reporting.overview.summary import Summary, summarise
 from harness.running.manifest import published_documents
 from harness.running.session import Session, open_session
-from harness.scores.suites import aggregate_suites
+from harness.scores.aggregation import aggregate_suites
 from harness.storage.results import CellResult, Manifest, RunResults, SuiteScore, SuiteSummary, TaskScore
 from harness.storage.run_folder import Run, with_baselines
 
@@ -82,17 +82,12 @@ def test_the_model_stands_first_and_its_baselines_under_it(runs: list[Run], summ
     assert {"majority", "random"} & set(labels[1:3])
     assert all(label.startswith("published ") for label in labels[len(runs) :])
     for run, (_, scores) in zip(runs, table.rows, strict=False):
-        found = [row for row in run.results.suites if row.protocol == "zero_shot_transfer"]
-        row = next(iter(found), None)
+        row = next((row for row in run.results.suites if row.protocol == "zero_shot_transfer"), None)
         if row is None:
             assert scores == (Score(),) * 6
             continue
         categories = [row.paper.categories[name] for name in ("classification", "structured_prediction")]
-        assert [score.value for score in scores[:4]] == [
-            row.paper.value,
-            row.flat.value,
-            *categories,
-        ]
+        assert [score.value for score in scores[:4]] == [row.paper.value, row.flat.value, *categories]
 
 
 def test_scores_over_fewer_languages_are_marked_and_counted(summary: Summary) -> None:
@@ -121,22 +116,14 @@ def test_the_overall_score_is_that_of_the_columns(summary: Summary) -> None:
 
 
 def test_the_table_is_in_every_text(runs: list[Run]) -> None:
+    legend = "overall: the mean of the 4 categories; flat: the mean of the suite's 10 task scores"
     for text in (terminal_text(runs, width=150), markdown_text(runs)):
-        plain = text.replace("\\", "")
-        assert "Suite xtreme_r (zero_shot_transfer)" in plain
-        assert "published mBERT" in plain
-        assert (
-            "overall: the mean of the 4 categories; flat: the mean of the suite's 10 task scores, each"
-            in " ".join(plain.split())
-        )
+        plain = " ".join(text.replace("\\", "").split())
+        for part in ("Suite xtreme_r (zero_shot_transfer)", "published mBERT", legend):
+            assert part in plain
     latex = latex_text(runs)
-    assert (
-        "% overall: the mean of the 4 categories; flat: the mean of the suite's 10 task scores, each" in latex
-    )
-    assert any(
-        line.startswith("% Over all queries (micro)") or "so there is no matrix" in line
-        for line in latex.splitlines()
-    )
+    assert f"% {legend}" in latex
+    assert "% Over all queries (micro)" in latex or "so there is no matrix" in latex
 
 
 SUITE = {
@@ -175,13 +162,10 @@ def _tables(*runs: Any, published: Any = ()) -> Any:
     return suite_tables(runs, published)
 
 
-def test_a_whole_suite_has_no_mark_and_no_warning() -> None:
+def test_only_a_whole_suite_has_an_overall_score() -> None:
     [table] = _tables(_Run(_row("nli", 0.8), _row("qa", 0.4)))
     assert [score.mark for _, scores in table.rows for score in scores] == [""] * 4
     assert len(table.notes) == 1
-
-
-def test_without_a_task_the_overall_score_is_blank_and_the_task_is_named() -> None:
     [table] = _tables(_Run(_row("nli", 0.8)))
     assert table.rows == (("mine", (Score(), Score(), Score(value=0.8, mark="~"), Score())),)
     assert table.notes[1] == "No overall score: qa has none."
@@ -200,12 +184,8 @@ def test_published_scores_stand_under_fine_tuning_and_their_own_view() -> None:
     whole = [_row("nli", 0.8), _row("qa", 0.4)]
     view = {"variant": "v"}
     plain, other = _tables(_Run(*whole, *({**row, "view": view} for row in whole)), published=documents)
-    assert [label for label, _ in plain.rows] == [
-        "mine",
-        "published X",
-        "published T, tr-train",
-        "published H",
-    ]
+    labels = ["mine", "published X", "published T, tr-train", "published H"]
+    assert [label for label, _ in plain.rows] == labels
     assert _rows(plain.rows)["published X"] == pytest.approx([0.7, 0.7, 0.9, 0.5])
     assert _rows(plain.rows)["published H"] == [None, None, 0.95, None]
     assert (other.title, [label for label, _ in other.rows]) == (
@@ -231,29 +211,21 @@ def test_a_further_run_over_other_items_is_marked() -> None:
 
 
 def test_added_languages_are_reported_next_to_the_published_average() -> None:
-    more = {**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}
-    [table] = _tables(_Run(more, _row("qa", 0.4)))
+    run = _Run({**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}, _row("qa", 0.4))
+    [table] = _tables(run)
     assert table.rows[0][1][0].value == pytest.approx(0.6)
     assert [label for label, _ in table.rows] == ["mine", "mine ⁺"]
     assert table.rows[1][1] == tuple(Score(value=value, mark="⁺") for value in (0.45, 0.45, 0.5, 0.4))
-    assert table.notes[-1] == (
-        "⁺ with languages that others added, not comparable with published scores: nli xx."
-    )
-
-
-def test_extended_scores_of_an_older_run_have_no_categories() -> None:
-    run = _Run({**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}, _row("qa", 0.4))
+    assert table.notes[-1].startswith("⁺ with languages that others added")
+    assert table.notes[-1].endswith(": nli xx.")
+    # An older run has no extended scores of categories.
     [suite] = run.results.suites
     content = suite.to_json()
     del content["extended"]["categories"], content["extended"]["languages"]
     run.results = run.results.changed(suites=[SuiteScore.model_validate(content)])
     [table] = _tables(run)
-    assert [score.value for score in table.rows[1][1]] == [
-        pytest.approx(0.45),
-        pytest.approx(0.45),
-        None,
-        None,
-    ]
+    overall = pytest.approx(0.45)
+    assert [score.value for score in table.rows[1][1]] == [overall, overall, None, None]
     assert table.notes[-1].endswith("published scores.")
 
 
@@ -266,12 +238,9 @@ def test_published_rows_stand_in_columns_of_their_protocol(summary: Summary) -> 
     by_name = {(column.task, column.protocol, column.metric): score for column, score in published.items()}
     table = open_session().catalog.published("xtreme_r_mbert").languages["xnli"]["accuracy"]
     [column] = [own for own in summary.columns if (own.task, own.protocol) == ("xnli", "zero_shot_transfer")]
-    codes = [
-        code
-        for part in summary.sections
-        for code, _, scores in part.rows
-        if scores[summary.columns.index(column)].value is not None
-    ]
+    place = summary.columns.index(column)
+    rows_of_languages = [row for part in summary.sections for row in part.rows]
+    codes = [code for code, _, scores in rows_of_languages if scores[place].value is not None]
     assert 0 < len(codes) < len(table)
     score = by_name["xnli", "zero_shot_transfer", "accuracy"]
     assert score.value == pytest.approx(fmean(table[code] for code in codes) / 100)
@@ -284,10 +253,8 @@ def test_published_rows_stand_in_columns_of_their_protocol(summary: Summary) -> 
     assert set(frozen) == {Score()}
     assert {"published mBERT, tr-train", "published mT5-XXL, tr-train+"} <= set(rows)
     assert any(note.startswith("° mBERT,") and " mewslix: " in note for note in summary.notes)
-    assert any(
-        note.startswith("published ") and "XLM-R Large" in note and ": Ruder et al. 2021, Table 4" in note
-        for note in summary.notes
-    )
+    sources = [note for note in summary.notes if note.startswith("published ") and "XLM-R Large" in note]
+    assert any(": Ruder et al. 2021, Table 4" in note for note in sources)
 
 
 def test_systems_of_which_the_same_is_said_share_a_remark() -> None:

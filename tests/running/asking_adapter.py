@@ -1,7 +1,7 @@
 """A plugin with a model that ranks, writes and is fitted to write; what it is asked is kept in `CALLS`.
 
 A token is a word. Which reference it is opened by says what it can do: ``asks:ranks``, ``asks:writes``, ``asks:both``,
-``asks:fits`` (text to text), ``asks:embeds``.
+``asks:fits`` (text to text), ``asks:embeds``; ``asks:states`` and ``asks:learns`` (tags) are only described.
 """
 
 from __future__ import annotations
@@ -34,6 +34,12 @@ OFFERS = {
     "both": {Capability.SCORES_CONTINUATIONS, Capability.GENERATES, Capability.COUNTS_TOKENS},
     "fits": {Capability.FITS},
     "embeds": {Capability.EMBEDS},
+    "states": {Capability.EXPOSES_HIDDEN_STATES},
+    "learns": {Capability.EXPOSES_HIDDEN_STATES, Capability.FITS},
+}
+AFTER_FIT = {
+    "fits": {Head.TEXT_TO_TEXT: frozenset({Capability.FITS, Capability.GENERATES})},
+    "learns": {Head.TAGGING: frozenset({*OFFERS["learns"], Capability.TAGS})},
 }
 
 
@@ -47,9 +53,8 @@ class AskingOptions(ReasoningOptions):
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     """Return what a model of this name offers."""
-    fitted = frozenset({Capability.FITS, Capability.GENERATES})
-    after = {Head.TEXT_TO_TEXT: fitted} if ref == "fits" else {}
-    return ModelDescription(adapter="asks", ref=ref, offers=frozenset(OFFERS[ref]), after_fit=after)
+    offers, after = frozenset(OFFERS[ref]), AFTER_FIT.get(ref, {})
+    return ModelDescription(adapter="asks", ref=ref, offers=offers, after_fit=after)
 
 
 def open_model(description: ModelDescription, options: AskingOptions) -> Asks:

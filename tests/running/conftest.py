@@ -14,6 +14,10 @@ from harness.running.session import prepare
 from harness.storage.run_folder import Run
 
 InstallPlugin = Callable[..., Path]
+RunTasks = Callable[..., Run]
+MakePlan = Callable[..., Plan]
+DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +79,15 @@ def calls(install_plugin: InstallPlugin) -> list[Any]:
     kept: list[Any] = importlib.import_module("asking_adapter").CALLS
     kept.clear()
     return kept
+
+
+@pytest.fixture
+def take_calls(calls: list[Any]) -> Callable[[], list[Any]]:
+    """A function that returns what the models of ``asks`` were asked since its last call."""
+
+    def taken() -> list[Any]:
+        recorded = list(calls)
+        calls.clear()
+        return recorded
+
+    return taken

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
-from harness.planning.plan import Plan
 from harness.reporting.documents import markdown_text, terminal_text
 from harness.reporting.overview.summary import summarise
-from harness.storage.run_folder import Run
 from harness_xtreme_r.submission.run import export_run
 
-RunTasks = Callable[..., Run]
-MakePlan = Callable[..., Plan]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
-Cli = Callable[..., tuple[int, str, str]]
+from .conftest import Cli, DataFolder, MakePlan, RunTasks
 
 MLQA = ("en", "es", "de", "ar", "hi", "vi", "zh")
 SAMPLE = {("de", "en"), ("en", "de"), ("en", "hi"), ("es", "zh"), ("hi", "en"), ("zh", "es")}

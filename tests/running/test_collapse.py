@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.data.records import Prediction
-from harness.kinds.multiple_choice import MultipleChoiceSpec
-from harness.kinds.sequence_classification import SequenceClassificationSpec
+from harness.kinds.choices import MultipleChoiceSpec, SequenceClassificationSpec
 from harness.reporting.overview.run_remarks import FEWEST, collapse_lines, majority_lines
-from harness.running.collapse import AnswerSpread
+from harness.running.cell_counts import AnswerSpread
 from harness.storage.results import CellResult
 
 LABELS = ["entailment", "neutral", "contradiction"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,10 @@ import pytest
 from harness.errors import UsageError
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-Cli = Callable[..., tuple[int, str, str]]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+from .conftest import Cli, DataFolder, RunTasks
 
-EVAL = (
-    "eval",
-    "--data",
-    "sample",
-    "--recipe",
-    "quick",
-    "--output",
-    "run",
-    "--train-limit",
-    "30",
-    "--limit",
-    "4",
-)
+SAMPLE = ("--data", "sample", "--output", "run")
+EVAL = ("eval", *SAMPLE, "--recipe", "quick", "--train-limit", "30", "--limit", "4")
 
 
 def _status(run: Run) -> dict[str, tuple[str, str]]:
@@ -53,25 +39,17 @@ def test_a_model_that_fails_in_one_language_keeps_the_others(run: RunTasks, ref:
     trace = (finished.path / str(failed.traceback)).read_text(encoding="utf-8")
     assert trace.startswith("xnli:hi\nTraceback (most recent call last)")
     assert reason.rsplit(": ", maxsplit=1)[-1] in trace
-    assert [path.parent.name for path in sorted(finished.path.glob("records/xnli/*/*.parquet"))] == [
-        "de",
-        "sw",
-    ]
+    assert {path.parent.name for path in finished.path.glob("records/xnli/*/*.parquet")} == {"de", "sw"}
     [row] = finished.results.tasks
     assert (row.languages, row.missing) == (2, ["hi"])
 
 
 @pytest.mark.usefixtures("planted")
-@pytest.mark.parametrize(
-    ("method", "reason"),
-    [
-        ("reversed", "The method 'reversed' answered 5 items for 5, or in another order."),
-        ("too_few", "The method 'too_few' answered 4 items for 5, or in another order."),
-    ],
-)
-def test_a_method_must_keep_the_order_and_the_count(run: RunTasks, method: str, reason: str) -> None:
-    finished = run("xnli:de", "planted:good", method=method)
-    assert _status(finished) == {"de": ("failed", reason)}
+@pytest.mark.parametrize(("method", "count"), [("reversed", 5), ("too_few", 4)])
+def test_a_method_must_keep_the_order_and_the_count(run: RunTasks, method: str, count: int) -> None:
+    [cell] = run("xnli:de", "planted:good", method=method).cells
+    assert cell.status == "failed"
+    assert cell.reason.startswith(f"The method {method!r} answered {count} items for 5")
 
 
 @pytest.mark.usefixtures("planted")
@@ -154,14 +132,7 @@ def test_an_observer_that_raises_is_reported_and_loses_nothing(
     assert {cell.status for cell in Run(Path("run")).cells} == {"ok"}
 
 
-def _eval_here(cli: Cli, output: str) -> tuple[int, str, str]:
-    return cli(
-        *("eval", "--tasks", "xnli:de", "--model", "baseline:char-ngram", "--data", "sample"),
-        *("--output", output),
-    )
-
-
-def test_a_folder_that_cannot_be_written_is_rejected_before_any_work(
+def test_a_folder_that_cannot_be_used_is_rejected_before_any_work(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_work(*_: Any, **__: Any) -> None:
@@ -170,42 +141,28 @@ def test_a_folder_that_cannot_be_written_is_rejected_before_any_work(
     monkeypatch.setattr("harness.running.fit_store.FitStore.fit", no_work)
     monkeypatch.setattr("harness.data.sources.DataFinder.find", no_work)
     Path("file").write_text("", encoding="utf-8")
-    for output in ("file", "file/below", "file/further/below"):
-        status, out, err = _eval_here(cli, output)
-        assert (status, out) == (2, "")
-        assert f"Error: The output folder '{output}' cannot be written: " in err
-        assert err.endswith("Give another folder with --output.\n")
-    assert Path("file").read_text(encoding="utf-8") == ""
-
-
-def test_a_folder_that_holds_a_run_is_rejected_before_any_work(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
     Path("run").mkdir()
     Path("run/results.json").write_text("{}", encoding="utf-8")
-
-    def no_work(*_: Any, **__: Any) -> None:
-        raise AssertionError("work has started")
-
-    monkeypatch.setattr("harness.data.sources.DataFinder.find", no_work)
-    status, _, err = _eval_here(cli, "run")
-    assert status == 2
-    assert err == (
-        "Error: The folder 'run' already holds a run. Resume it (harness eval --resume run), "
-        "or give another folder with --output.\n"
-    )
+    faults = dict.fromkeys(("file", "file/below", "file/further/below"), "cannot be written: ")
+    for output, fault in {
+        **faults,
+        "run": "already holds a run. Resume it (harness eval --resume run)",
+    }.items():
+        command = ("eval", "--tasks", "xnli:de", "--model", "baseline:char-ngram", "--data", "sample")
+        status, out, err = cli(*command, "--output", output)
+        assert (status, out) == (2, "")
+        assert f"folder '{output}' {fault}" in err
+        assert err.lower().endswith("give another folder with --output.\n")
+    assert Path("file").read_text(encoding="utf-8") == ""
     assert Path("run/results.json").read_text(encoding="utf-8") == "{}"
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("a\tb\tneutral\nc\td\n", "test-de.tsv:2: expected 3 columns (premise, hypothesis, label), found 2."),
-        (
-            "a\tb\tneutral\nc\td\tnuetral\n",
-            "'nuetral'",
-        ),
-        (b"a\tb\tneutral\nc\t\xe4\tneutral\n", "test-de.tsv:2: expected UTF-8, found the byte 0xe4."),
+        ("a\tb\tneutral\nc\td\n", "test-de.tsv:2: expected 3 columns"),
+        ("a\tb\tneutral\nc\td\tnuetral\n", "'nuetral'"),
+        (b"a\tb\tneutral\nc\t\xe4\tneutral\n", "test-de.tsv:2: expected UTF-8"),
         ("", "The test split of 'xnli' in 'de' holds no items."),
     ],
 )
@@ -225,15 +182,6 @@ def test_an_empty_selection_leaves_no_folder_behind(run: RunTasks, tmp_path: Pat
     with pytest.raises(UsageError, match="Nothing is left to run"):
         run("xquad:sw", output=tmp_path / "empty")
     assert not (tmp_path / "empty").exists()
-
-
-def test_results_are_json_without_nan(run: RunTasks) -> None:
-    finished = run("xnli:de")
-
-    def reject(name: str) -> None:
-        raise AssertionError(f"{name} in results.json")
-
-    json.loads((finished.path / "results.json").read_text(encoding="utf-8"), parse_constant=reject)
 
 
 MISSING_EXTRA = """
@@ -265,24 +213,10 @@ def test_a_missing_package_is_reported_before_there_is_a_folder(
         "incomplete",
         {"incomplete.py": MISSING_EXTRA, "incomplete_model.py": "import no_such_package_anywhere\n"},
     )
-    command = (
-        "eval",
-        "--tasks",
-        "xnli:de",
-        "--model",
-        "incomplete:it",
-        "--data",
-        "sample",
-        "--output",
-        "out",
-    )
-    status, _, err = cli(*command)
+    status, _, err = cli("eval", *SAMPLE, "--tasks", "xnli:de", "--model", "incomplete:it")
     assert status == 2
-    assert (
-        "The adapter 'incomplete' needs the package 'no_such_package_anywhere', which is not installed."
-        in err
-    )
-    assert not Path("out").exists()
+    assert "The adapter 'incomplete' needs the package 'no_such_package_anywhere'" in err
+    assert not Path("run").exists()
 
 
 def test_what_no_model_of_an_adapter_can_do_names_the_list_of_adapters(cli: Cli) -> None:

@@ -11,7 +11,8 @@ import pytest
 from harness.reporting.overview.summary import summarise
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
+from .conftest import RunTasks
+
 SPEC = """
 task: mood
 kind: sequence_classification

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ import pytest
 import harness_baseline.model
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+from .conftest import DataFolder, RunTasks
 
 ROWS = (
     "He sleeps.\tHe is awake.\tcontradiction\n"
@@ -48,30 +47,9 @@ def test_the_second_run_trains_nothing(run: RunTasks, monkeypatch: pytest.Monkey
     assert [cell.metrics for cell in first.cells] == [cell.metrics for cell in second.cells]
 
 
-def test_a_squad_fit_is_made_once_for_xquad_and_tatoeba(
-    run: RunTasks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trained: list[int] = []
-    original = harness_baseline.model.Baseline.fit
-
-    def counted(self: Any, train: Any, *arguments: Any) -> Any:
-        trained.append(len(train))
-        return original(self, train, *arguments)
-
-    monkeypatch.setattr(harness_baseline.model.Baseline, "fit", counted)
-    finished = run(["xquad:de+zh", "tatoeba:de"])
-    assert trained == [30]
-    assert _digests(finished) == {"none", *finished.results.fits}
-    assert len(finished.results.fits) == 1
-
-
 def test_what_makes_a_fit_is_in_its_digest(run: RunTasks, data_folder: DataFolder) -> None:
-    folder = data_folder(
-        {
-            name: ROWS
-            for name in ("xnli/train-en.tsv", "xnli/dev-en.tsv", "xnli/dev-sw.tsv", "xnli/test-de.tsv")
-        }
-    )
+    names = ("train-en", "dev-en", "dev-sw", "test-de")
+    folder = data_folder({f"xnli/{name}.tsv": ROWS for name in names})
 
     def digest(model: str = "baseline:majority", **settings: Any) -> str:
         [found] = _digests(run("xnli:de", model, **{"data": folder, "train_limit": None, **settings}))
@@ -135,17 +113,14 @@ def test_training_data_may_repeat_ids_and_test_data_may_not(run: RunTasks, data_
     )
     finished = run("mine", "baseline:majority", data=folder, tasks_from=(folder,))
     [cell] = finished.cells
-    assert cell.reason == (
-        f"{folder}/mine/test.jsonl:2: the item id '1' was already used at {folder}/mine/test.jsonl:1; "
-        "ids must be unique in the test split of 'mine'."
-    )
+    file = folder / "mine/test.jsonl"
+    assert cell.reason.startswith(f"{file}:2: the item id '1' was already used at {file}:1; ")
     assert len(finished.results.fits) == 1
 
 
 def test_training_data_without_labels_is_rejected(run: RunTasks, data_folder: DataFolder) -> None:
     folder = data_folder({"udpos/train-en.tsv": "dog\nbarks\n\n", "udpos/test-de.tsv": "Hund\tNOUN\n\n"})
-    finished = run("udpos:de", data=folder)
-    [cell] = finished.cells
+    [cell] = run("udpos:de", data=folder).cells
     assert cell.reason == "The training set 'udpos' has items without labels."
 
 
@@ -158,32 +133,3 @@ def test_an_unfinished_fit_is_not_taken_for_a_fit(run: RunTasks, tmp_path: Path)
     [stage] = _stages(second)
     assert stage["reused"] is False
     assert [cell.metrics for cell in first.cells] == [cell.metrics for cell in second.cells]
-
-
-def test_fits_in_stages_build_on_each_other(run: RunTasks, tmp_path: Path) -> None:
-    """A second stage has a digest of its own, and the first one is reused where it was fitted before."""
-    text = (
-        "task: mine\nkind: sequence_classification\nversion: 1\ndescription: d\ncitation: c\nlicense: l\n"
-        "inputs: [premise, hypothesis]\nlabels: [contradiction, entailment, neutral]\nmetrics: [accuracy]\n"
-        "transfer: {stages: [mnli, more]}\nlanguages: {de: {test: {local: de.tsv, columns: [premise, hypothesis, "
-        "label]}}}\n"
-    )
-    more = (
-        "training: more\nkind: sequence_classification\nversion: 1\ndescription: d\ncitation: c\nlicense: l\n"
-        "inputs: [premise, hypothesis]\nlabels: [contradiction, entailment, neutral]\n"
-        "languages: {en: {train: {local: more.tsv, columns: [premise, hypothesis, label]}}}\n"
-    )
-    (tmp_path / "specs").mkdir()
-    (tmp_path / "specs/mine.yaml").write_text(text, encoding="utf-8")
-    (tmp_path / "specs/more.yaml").write_text(more, encoding="utf-8")
-    for name in ("xnli/train-en.tsv", "xnli/test-de.tsv", "de.tsv", "more.tsv"):
-        (tmp_path / "files" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "files" / name).write_text(ROWS, encoding="utf-8")
-    given = {"data": tmp_path / "files", "tasks_from": (tmp_path / "specs",), "train_limit": None}
-    single = run("xnli:de", **given)
-    double = run("mine", **given)
-    [fit] = double.results.fits.values()
-    assert fit.title == "mnli (en) then more (en), seed 42"
-    assert [(stage["stage"], stage["reused"]) for stage in fit.stages] == [("mnli", True), ("more", False)]
-    assert fit.stages[0]["digest"] in single.results.fits
-    assert fit.stages[1]["digest"] in double.results.fits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import pytest
 
 from harness.errors import MissingDataError, UnknownNameError
-from harness.prompts.preview import Rendering
+from harness.prompts.prompter import Rendering
 from harness.reporting.weakness.item_sheet import item_sheets
 from harness.running.item_prompt import RecordedPrompts
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-Cli = Callable[..., tuple[int, str, str]]
+from .conftest import Cli, RunTasks
+
 pytestmark = pytest.mark.usefixtures("calls")
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import Run, compare_runs
+from harness import compare_runs
 from harness.analysis.comparison import Comparison
 from harness.errors import DataError, UnknownNameError
 from harness.scores.table import read_scores
 from harness.storage import TaskScore
 from harness.storage.results import DamagedRunError, Manifest
 
-RunTasks = Callable[..., Run]
+from .conftest import RunTasks
+
 CELL = ["model", "task", "language", "protocol", "method", "fit", "seed", "view"]
 ITEM = ["id", "inputs", "gold", "answer", "correct"]
 REST = ["cluster", "group", "tags", "truncated", "unparsed", "unfinished", "tokens", "reasoning"]

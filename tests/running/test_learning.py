@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,51 +10,18 @@ import pytest
 
 from harness.data.sources import DataFinder
 from harness.errors import DataError
-from harness.planning.plan import Plan
 from harness.planning.resolution import resolve_plan
 from harness.planning.run_config import data_options
 from harness.running.cell_reader import CellReader
 from harness.running.session import open_session
 
-MakePlan = Callable[..., Plan]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
-InstallPlugin = Callable[..., Path]
-STATES = '''
-from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import Capability, Head, ModelDescription
-from harness.hookspecs import hookimpl
-from harness.models.options import AdapterOptions
+from .conftest import DataFolder, MakePlan
 
-
-class Options(AdapterOptions):
-    """None."""
-
-
-def describe(ref, options):
-    offers = {Capability.EXPOSES_HIDDEN_STATES, Capability.FITS}
-    after = {Head.TAGGING: frozenset({*offers, Capability.TAGS})} if ref == "fits" else {}
-    offers -= set() if ref == "fits" else {Capability.FITS}
-    return ModelDescription(adapter="states", ref=ref, offers=frozenset(offers), after_fit=after)
-
-
-@hookimpl
-def harness_register_adapters():
-    return [
-        AdapterEntry(
-            name="states", target="states_adapter:describe", describe="states_adapter:describe",
-            options="states_adapter:Options", summary="It is only described.",
-        )
-    ]
-'''
+pytestmark = pytest.mark.usefixtures("calls")
 
 
 def _sentences(*names: str) -> str:
     return "".join(f"{name}\tNOUN\nruns\tVERB\n\n" for name in names)
-
-
-@pytest.fixture(autouse=True)
-def _states(install_plugin: InstallPlugin) -> None:
-    install_plugin("states_adapter", STATES)
 
 
 @pytest.fixture
@@ -83,30 +49,30 @@ def _reader(folder: Path) -> CellReader:
 
 
 def test_probing_is_never_chosen_by_itself(make_plan: MakePlan, folder: Path) -> None:
-    plan = make_plan("udpos:hi", model="states:fits", data=folder)
+    plan = make_plan("udpos:hi", model="asks:learns", data=folder)
     assert {cell.pairing.method.name for cell in plan.cells} == {"head"}
-    bare = make_plan("udpos:hi", model="states:bare", data=folder)
+    bare = make_plan("udpos:hi", model="asks:states", data=folder)
     assert not bare.cells
     assert [skip.language for skip in bare.skipped] == ["hi"]
-    frozen = make_plan("udpos:hi", model="states:bare", data=folder, protocols=("frozen",))
+    frozen = make_plan("udpos:hi", model="asks:states", data=folder, protocols=("frozen",))
     assert not frozen.cells
 
 
-@pytest.mark.parametrize("ref", ["fits", "bare"])
+@pytest.mark.parametrize("ref", ["learns", "states"])
 def test_a_method_that_is_named_gets_one_cell_a_seed(make_plan: MakePlan, folder: Path, ref: str) -> None:
-    plan = make_plan("udpos:hi", model=f"states:{ref}", data=folder, method="probe")
+    plan = make_plan("udpos:hi", model=f"asks:{ref}", data=folder, method="probe")
     assert [cell.seed for cell in plan.cells] == [0, 1, 2, 3, 4]
     assert {(cell.pairing.protocol, cell.pairing.method.name) for cell in plan.cells} == {("frozen", "probe")}
     assert len({cell.digest for cell in plan.cells}) == 5
     assert [cell.fit for cell in plan.cells] == [None] * 5
-    paper = make_plan("udpos:hi", model=f"states:{ref}", data=folder, method="probe_paper")
+    paper = make_plan("udpos:hi", model=f"asks:{ref}", data=folder, method="probe_paper")
     assert [cell.seed for cell in paper.cells] == [42]
-    few = make_plan("udpos:hi", model=f"states:{ref}", data=folder, method="probe", seeds=(7, 8))
+    few = make_plan("udpos:hi", model=f"asks:{ref}", data=folder, method="probe", seeds=(7, 8))
     assert [cell.seed for cell in few.cells] == [7, 8]
 
 
 def test_the_language_itself_is_learnt_from_or_the_source_language(make_plan: MakePlan, folder: Path) -> None:
-    plan = make_plan("udpos:hi+mr", model="states:bare", data=folder, method="probe", seeds=(0,))
+    plan = make_plan("udpos:hi+mr", model="asks:states", data=folder, method="probe", seeds=(0,))
     hindi, marathi = plan.cells
     assert hindi.learning is not None and marathi.learning is not None
     assert (hindi.learning.language, dict(hindi.view)) == ("hi", {})
@@ -117,7 +83,7 @@ def test_the_language_itself_is_learnt_from_or_the_source_language(make_plan: Ma
 
 
 def test_a_dev_set_that_is_tested_on_chooses_nothing(make_plan: MakePlan, folder: Path) -> None:
-    plan = make_plan("udpos:ta", model="states:bare", data=folder, method="probe", seeds=(0,))
+    plan = make_plan("udpos:ta", model="asks:states", data=folder, method="probe", seeds=(0,))
     (cell,) = plan.cells
     assert cell.test.files.stands_in
     assert cell.learning is not None
@@ -132,7 +98,7 @@ def test_a_dev_set_that_is_tested_on_chooses_nothing(make_plan: MakePlan, folder
 
 def test_a_limit_keeps_the_same_items_for_every_seed(make_plan: MakePlan, folder: Path) -> None:
     plan = make_plan(
-        "udpos:hi", model="states:bare", data=folder, method="probe", seeds=(0, 1), train_limit=5
+        "udpos:hi", model="asks:states", data=folder, method="probe", seeds=(0, 1), train_limit=5
     )
     reader = _reader(folder)
     kept = [[example.id for example in reader.learning(cell, "train")] for cell in plan.cells]
@@ -143,7 +109,7 @@ def test_a_limit_keeps_the_same_items_for_every_seed(make_plan: MakePlan, folder
 
 def test_missing_train_data_are_a_reason(make_plan: MakePlan, folder: Path) -> None:
     (folder / "udpos/train-en.tsv").unlink()
-    plan = make_plan("udpos:mr", model="states:bare", data=folder, method="probe")
+    plan = make_plan("udpos:mr", model="asks:states", data=folder, method="probe")
     assert not plan.cells
     (skip,) = plan.skipped
     assert (skip.language, skip.protocol) == ("mr", "frozen")
@@ -151,7 +117,7 @@ def test_missing_train_data_are_a_reason(make_plan: MakePlan, folder: Path) -> N
 
 
 def test_a_cell_is_another_one_when_its_train_data_are(make_plan: MakePlan, folder: Path) -> None:
-    settings: dict[str, Any] = {"model": "states:bare", "data": folder, "method": "probe", "seeds": (0,)}
+    settings: dict[str, Any] = {"model": "asks:states", "data": folder, "method": "probe", "seeds": (0,)}
     before = make_plan("udpos:hi", **settings)
     digest = before.cells[0].digest
     session = open_session()
@@ -172,20 +138,20 @@ def test_a_model_without_states_is_reported(make_plan: MakePlan, folder: Path) -
 
 
 def test_a_kind_without_the_method_is_reported(make_plan: MakePlan) -> None:
-    plan = make_plan("xquad:de", model="states:fits", method="probe")
+    plan = make_plan("xquad:de", model="asks:learns", method="probe")
     assert not plan.cells
     assert "the method 'probe' does not serve" in plan.skipped[0].reason
 
 
 def test_unlabelled_train_data_are_rejected(make_plan: MakePlan, folder: Path) -> None:
     (folder / "udpos/train-hi.tsv").write_text("a\nb\n\nc\n", encoding="utf-8")
-    (cell,) = make_plan("udpos:hi", model="states:bare", data=folder, method="probe", seeds=(0,)).cells
+    (cell,) = make_plan("udpos:hi", model="asks:states", data=folder, method="probe", seeds=(0,)).cells
     with pytest.raises(DataError, match="without labels"):
         _reader(folder).learning(cell, "train")
 
 
 def test_results_say_what_was_learnt_from(make_plan: MakePlan, folder: Path) -> None:
-    (cell,) = make_plan("udpos:hi", model="states:bare", data=folder, method="probe", seeds=(0,)).cells
+    (cell,) = make_plan("udpos:hi", model="asks:states", data=folder, method="probe", seeds=(0,)).cells
     assert cell.learning is not None
     kept = json.loads(json.dumps(cell.learning.to_json()))
     assert kept["language"] == "hi"

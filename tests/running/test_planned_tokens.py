@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from harness.planning.run_config import RunConfig, data_options
 from harness.running.cell_reader import CellReader
 from harness.running.session import prepare
 
-InstallPlugin = Callable[..., Path]
+from .conftest import InstallPlugin
 
 
 def _planned(

@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +14,7 @@ from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, Model
 from harness.planning.plan import Plan, require_cells
 from harness.running.session import Session
 
-MakePlan = Callable[..., Plan]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+from .conftest import DataFolder, MakePlan
 
 BARE = frozenset({Capability.FITS, Capability.EMBEDS})
 AFTER_FIT = {head: BARE | {capability} for head, capability in HEAD_CAPABILITY.items()}
@@ -47,63 +44,71 @@ def _pairings(
     return [(pairing.protocol, pairing.method.name) for pairing in pairings], reasons
 
 
-def test_a_bare_encoder_is_fine_tuned_and_then_predicts_with_its_head(session: Session) -> None:
-    for task, head in (
-        ("xnli", Head.CLASSIFICATION),
-        ("udpos", Head.TAGGING),
-        ("xquad", Head.SPAN_EXTRACTION),
-    ):
-        assert _pairings(session, task, BARE, head) == ([("zero_shot_transfer", "head")], [])
-
-
-def test_retrieval_is_done_with_the_tuned_encoder_and_with_the_frozen_one(session: Session) -> None:
-    expected = [("zero_shot_transfer", "embed"), ("frozen", "embed")]
-    assert _pairings(session, "tatoeba", BARE, Head.SPAN_EXTRACTION) == (expected, [])
-    only_embeds = frozenset({Capability.EMBEDS})
-    pairings, reasons = _pairings(session, "tatoeba", only_embeds, Head.SPAN_EXTRACTION)
-    assert (pairings, reasons) == ([("frozen", "embed")], [])
-
-
-def test_a_suite_says_how_a_model_is_trained_where_the_task_says_otherwise(session: Session) -> None:
-    in_language = _pairings(session, "xnli", BARE, Head.CLASSIFICATION, suite_protocols=["in_language"])
-    assert in_language == ([("in_language", "head")], [])
-    for suites in (["zero_shot_transfer", "in_language"], ["frozen"], ["prompted"], []):
-        own = _pairings(session, "xnli", BARE, Head.CLASSIFICATION, suite_protocols=suites)
-        assert own == ([("zero_shot_transfer", "head")], [])
-    asked: dict[str, Any] = {"protocols": ["zero_shot_transfer"], "suite_protocols": ["in_language"]}
-    assert _pairings(session, "xnli", BARE, Head.CLASSIFICATION, **asked)[0] == [
-        ("zero_shot_transfer", "head")
-    ]
-    prompted = frozenset({Capability.SCORES_CONTINUATIONS})
-    found = _pairings(session, "xnli", prompted, Head.CLASSIFICATION, suite_protocols=["in_language"])
-    assert found[0] == [("prompted", "rank")]
-
-
-def test_a_model_that_is_prompted_is_fine_tuned_on_request_only(session: Session) -> None:
-    offers = frozenset({Capability.FITS, Capability.SCORES_CONTINUATIONS})
-    prompted: tuple[list[tuple[str, str]], list[str]] = ([("prompted", "rank")], [])
-    assert _pairings(session, "xnli", offers, Head.CLASSIFICATION, fits_on_request=True) == prompted
-    for asked in (False, True):
-        fitted = _pairings(
-            session,
-            "xnli",
-            offers,
-            Head.CLASSIFICATION,
-            fits_on_request=asked,
-            protocols=("zero_shot_transfer",),
+EMBEDS = frozenset({Capability.EMBEDS})
+CLASSIFIER = BARE | {Capability.CLASSIFIES}
+CHOOSER = BARE | {Capability.CHOOSES_BEST}
+DECODER = frozenset({Capability.FITS, Capability.SCORES_CONTINUATIONS})
+RANKER = frozenset({Capability.SCORES_CONTINUATIONS})
+FITTED, FROZEN, IN_LANGUAGE = ("zero_shot_transfer", "head"), ("frozen", "head"), ("in_language", "head")
+FITTED_VECTORS, FROZEN_VECTORS = ("zero_shot_transfer", "embed"), ("frozen", "embed")
+PAIRINGS: list[tuple[str, frozenset[Capability], Head, dict[str, Any], list[tuple[str, str]]]] = [
+    # A bare encoder is fine-tuned, and predicts with its head.
+    ("xnli", BARE, Head.CLASSIFICATION, {}, [FITTED]),
+    ("udpos", BARE, Head.TAGGING, {}, [FITTED]),
+    ("xquad", BARE, Head.SPAN_EXTRACTION, {}, [FITTED]),
+    ("xcopa", BARE, Head.MULTIPLE_CHOICE, {}, [FITTED]),
+    # A checkpoint that is already fine-tuned is evaluated as it is; for another task it is a bare encoder.
+    ("xnli", CLASSIFIER, Head.CLASSIFICATION, {}, [FROZEN]),
+    ("xnli", CLASSIFIER, Head.CLASSIFICATION, {"protocols": (FITTED[0], "frozen")}, [FITTED, FROZEN]),
+    ("udpos", CLASSIFIER, Head.TAGGING, {}, [FITTED]),
+    ("xcopa", CLASSIFIER, Head.MULTIPLE_CHOICE, {}, [FITTED]),
+    ("xcopa", CHOOSER, Head.MULTIPLE_CHOICE, {}, [FROZEN]),
+    # Retrieval is done with the tuned encoder and with the frozen one.
+    ("tatoeba", BARE, Head.SPAN_EXTRACTION, {}, [FITTED_VECTORS, FROZEN_VECTORS]),
+    ("tatoeba", EMBEDS, Head.SPAN_EXTRACTION, {}, [FROZEN_VECTORS]),
+    # Every encoder embeds: that does not show that it was fine-tuned for the task.
+    *(
+        (task, *row)
+        for task in ("lareqa", "mewslix")
+        for row in (
+            (BARE, Head.DUAL_ENCODER, {}, [FITTED_VECTORS]),
+            (BARE, Head.DUAL_ENCODER, {"protocols": ("frozen",)}, [FROZEN_VECTORS]),
+            (EMBEDS, Head.DUAL_ENCODER, {}, [FROZEN_VECTORS]),
         )
-        assert fitted == ([("zero_shot_transfer", "head")], [])
+    ),
+    # A suite says how a model is trained where the task says otherwise.
+    ("xnli", BARE, Head.CLASSIFICATION, {"suite_protocols": ["in_language"]}, [IN_LANGUAGE]),
+    *(
+        ("xnli", BARE, Head.CLASSIFICATION, {"suite_protocols": protocols}, [FITTED])
+        for protocols in (["zero_shot_transfer", "in_language"], ["frozen"], ["prompted"], [])
+    ),
+    (
+        "xnli",
+        BARE,
+        Head.CLASSIFICATION,
+        {"protocols": ["zero_shot_transfer"], "suite_protocols": ["in_language"]},
+        [FITTED],
+    ),
+    ("xnli", RANKER, Head.CLASSIFICATION, {"suite_protocols": ["in_language"]}, [("prompted", "rank")]),
+    # A model that is prompted is fine-tuned on request only.
+    ("xnli", DECODER, Head.CLASSIFICATION, {"fits_on_request": True}, [("prompted", "rank")]),
+    *(
+        ("xnli", DECODER, Head.CLASSIFICATION, {"fits_on_request": on, "protocols": (FITTED[0],)}, [FITTED])
+        for on in (False, True)
+    ),
+]
 
 
-def test_a_checkpoint_that_is_already_fine_tuned_is_evaluated_as_it_is(session: Session) -> None:
-    offers = BARE | {Capability.CLASSIFIES}
-    assert _pairings(session, "xnli", offers, Head.CLASSIFICATION) == ([("frozen", "head")], [])
-    # Asked to, it is fine-tuned further; for another kind of task it is a bare encoder.
-    pairings, _ = _pairings(
-        session, "xnli", offers, Head.CLASSIFICATION, protocols=("zero_shot_transfer", "frozen")
-    )
-    assert pairings == [("zero_shot_transfer", "head"), ("frozen", "head")]
-    assert _pairings(session, "udpos", offers, Head.TAGGING)[0] == [("zero_shot_transfer", "head")]
+@pytest.mark.parametrize(("task", "offers", "head", "chosen", "expected"), PAIRINGS)
+def test_protocols_and_methods_follow_what_a_model_offers(
+    session: Session,
+    task: str,
+    offers: frozenset[Capability],
+    head: Head,
+    chosen: dict[str, Any],
+    expected: list[tuple[str, str]],
+) -> None:
+    assert _pairings(session, task, offers, head, **chosen) == (expected, [])
 
 
 @pytest.mark.parametrize(
@@ -116,22 +121,15 @@ def test_a_checkpoint_that_is_already_fine_tuned_is_evaluated_as_it_is(session: 
         ),
         (BARE, {"protocols": ("frozen",)}, "'frozen' needs Classifies; a:r offers Embeds, Fits"),
         (frozenset(), {"protocols": ("frozen",)}, "'frozen' needs Classifies; a:r offers nothing"),
-        (
-            BARE,
-            {"protocols": ("prompted",)},
-            "'prompted' needs Generates or ScoresContinuations; a:r offers Embeds, Fits",
-        ),
-        (
-            BARE,
-            {"method_name": "embed"},
-            "the method 'embed' does not serve the protocol 'zero_shot_transfer' of task 'xnli'",
-        ),
+        (BARE, {"protocols": ("prompted",)}, "'prompted' needs Generates or ScoresContinuations; a:r"),
+        (BARE, {"method_name": "embed"}, "the method 'embed' does not serve the protocol"),
     ],
 )
 def test_what_a_model_cannot_do_has_a_reason(
     session: Session, offers: frozenset[Capability], chosen: dict[str, Any], reason: str
 ) -> None:
-    assert _pairings(session, "xnli", offers, Head.CLASSIFICATION, **chosen) == ([], [reason])
+    pairings, [printed] = _pairings(session, "xnli", offers, Head.CLASSIFICATION, **chosen)
+    assert (pairings, printed.startswith(reason)) == ([], True)
 
 
 def test_a_task_without_stages_cannot_be_trained_for(session: Session) -> None:
@@ -154,18 +152,11 @@ def test_one_squad_fit_serves_xquad_and_tatoeba(make_plan: MakePlan) -> None:
 
 
 def test_another_recipe_seed_or_limit_is_another_fit(make_plan: MakePlan) -> None:
-    def key(**settings: Any) -> str:
-        [fit] = make_plan("xnli:de", **{"recipe": "quick", **settings}).fits
-        return fit.key
-
-    keys = [
-        key(),
-        key(recipe="xtreme_r"),
-        key(seeds=(1,)),
-        key(train_limit=10),
-    ]
-    assert len(set(keys)) == len(keys)
-    assert key() == keys[0]
+    changes: list[dict[str, Any]] = [{}, {"recipe": "xtreme_r"}, {"seeds": (1,)}, {"train_limit": 10}, {}]
+    plans = [make_plan("xnli:de", **{"recipe": "quick", **change}) for change in changes]
+    keys = [fit.key for plan in plans for fit in plan.fits]
+    assert len(set(keys)) == len(keys) - 1
+    assert keys[0] == keys[-1]
 
 
 def test_a_limit_is_reported(make_plan: MakePlan) -> None:
@@ -196,13 +187,10 @@ def test_in_language_trains_in_every_language_that_has_training_data(make_plan: 
     assert skip.reason.startswith("The embedded sample has no 'udpos' in 'de' (train)")
     plan = make_plan("tydiqa", protocols=("in_language",))
     assert [cell.language.code for cell in plan.cells] == ["en"]
-    assert [skip.reason.split(" in ")[0] for skip in plan.skipped] == [
-        "The embedded sample has no 'tydiqa'" for _ in range(8)
-    ]
-    plan = make_plan("xnli:de", protocols=("in_language",))
-    assert [skip.reason for skip in plan.skipped] == [
-        "The training set 'mnli' has no training split in 'de'. It has: en."
-    ]
+    assert {skip.reason.split(" in ")[0] for skip in plan.skipped} == {"The embedded sample has no 'tydiqa'"}
+    assert len(plan.skipped) == 8
+    [skip] = make_plan("xnli:de", protocols=("in_language",)).skipped
+    assert skip.reason.startswith("The training set 'mnli' has no training split in 'de'.")
 
 
 def test_translated_training_data_needs_a_translator(make_plan: MakePlan) -> None:
@@ -331,72 +319,57 @@ def test_a_dev_file_used_as_test_is_flagged_and_chooses_no_checkpoint(
 def test_what_is_skipped_has_its_reason_and_the_next_step(make_plan: MakePlan) -> None:
     plan = make_plan("xquad:de+th+sw+yo")
     assert [cell.language.code for cell in plan.cells] == ["de"]
-    assert {skip.language: skip.reason for skip in plan.skipped} == {
+    reasons = {skip.language: skip.reason for skip in plan.skipped}
+    assert "Run with --data hub or --data DIR." in reasons.pop("th")
+    assert reasons == {
         "sw": "task 'xquad' has no Swahili (sw)",
         "yo": "task 'xquad' has no Yoruba (yo)",
-        "th": "The embedded sample has no 'xquad' in 'th' (test): there is no xquad/th.jsonl. "
-        "Run with --data hub or --data DIR.",
     }
 
 
 def test_a_plan_without_cells_is_rejected_with_its_first_reasons(make_plan: MakePlan) -> None:
-    plan = make_plan("xquad:sw+yo")
     with pytest.raises(CapabilityError) as caught:
-        require_cells(plan)
-    assert str(caught.value) == (
-        "Nothing is left to run. (1) task 'xquad' has no Swahili (sw) (2) task 'xquad' has no Yoruba (yo). "
-        "If a file adds it, give that file or its folder with --tasks-from. "
-        "Run 'harness new language sw --task xquad' to start adding it."
-    )
-    plan = make_plan("xnli:de", languages=("sw",))
-    with pytest.raises(UsageError, match=r"^Nothing is left to run\. No language is both"):
-        require_cells(plan)
+        require_cells(make_plan("xquad:sw+yo"))
+    for part in ("(1) task 'xquad' has no Swahili", "(2) task 'xquad' has no Yoruba", "--tasks-from"):
+        assert part in str(caught.value)
+    assert "'harness new language sw --task xquad'" in str(caught.value)
+    with pytest.raises(UsageError, match="No language is both"):
+        require_cells(make_plan("xnli:de", languages=("sw",)))
     require_cells(make_plan("xnli:de"))
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "message"),
+    ("settings", "near"),
     [
-        ({"limit": 0}, UsageError, "--limit "),
-        ({"train_limit": -1}, UsageError, "--train-limit "),
-        ({"languages": ("xx",)}, UnknownNameError, "No language named 'xx'."),
-        (
-            {"train_languages": ("enz",)},
-            UnknownNameError,
-            "No language named 'enz'. Did you mean 'en'",
-        ),
-        ({"recipe": "quik"}, UnknownNameError, "No recipe named 'quik'. Did you mean 'quick'?"),
-        ({"method": "haed"}, UnknownNameError, "No method named 'haed'. Did you mean 'head'?"),
-        (
-            {"model": "baselin:majority"},
-            UnknownNameError,
-            "No adapter named 'baselin'. Did you mean 'baseline'?",
-        ),
-        (
-            {"model": "baseline:majorty"},
-            UnknownNameError,
-            "No baseline named 'majorty'. Did you mean 'majority'",
-        ),
-        (
-            {"model": "majority"},
-            UsageError,
-            "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'baseline:majority'",
-        ),
-        (
-            {"options": {"ngram": "3"}},
-            UnknownNameError,
-            "No option of the adapter 'baseline' named 'ngram'. Did",
-        ),
-        ({"options": {"ngrams": "x"}}, UsageError, "The option 'ngrams' of the adapter 'baseline' got 'x'"),
-        ({"options": {"ngrams": "99"}}, UsageError, "The option 'ngrams' of the adapter 'baseline' got '99'"),
+        ({"languages": ("xx",)}, None),
+        ({"train_languages": ("enz",)}, "en"),
+        ({"recipe": "quik"}, "quick"),
+        ({"method": "haed"}, "head"),
+        ({"model": "baselin:majority"}, "baseline"),
+        ({"model": "baseline:majorty"}, "majority"),
+        ({"options": {"ngram": "3"}}, "ngrams"),
     ],
 )
-def test_impossible_settings_are_rejected(
-    make_plan: MakePlan, settings: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error) as caught:
+def test_unknown_names_are_rejected(make_plan: MakePlan, settings: dict[str, Any], near: str | None) -> None:
+    with pytest.raises(UnknownNameError) as caught:
         make_plan("xnli:de", **settings)
-    assert str(caught.value).startswith(message)
+    assert near is None or caught.value.near[0] == near
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"limit": 0}, "--limit "),
+        ({"train_limit": -1}, "--train-limit "),
+        ({"model": "majority"}, "Did you mean 'baseline:majority'"),
+        ({"options": {"ngrams": "x"}}, "'ngrams' of the adapter 'baseline' got 'x'"),
+        ({"options": {"ngrams": "99"}}, "'ngrams' of the adapter 'baseline' got '99'"),
+    ],
+)
+def test_impossible_settings_are_rejected(make_plan: MakePlan, settings: dict[str, Any], part: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_plan("xnli:de", **settings)
+    assert part in str(caught.value)
 
 
 def test_planning_with_a_baseline_imports_no_model_library() -> None:
@@ -411,23 +384,3 @@ def test_planning_with_a_baseline_imports_no_model_library() -> None:
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
-
-
-@pytest.mark.parametrize("task", ["lareqa", "mewslix"])
-def test_a_model_that_embeds_is_still_fine_tuned_for_a_dual_encoder_task(session: Session, task: str) -> None:
-    """Every encoder embeds: that does not show that it was fine-tuned for the task, as a classifier's head does."""
-    fitted = [("zero_shot_transfer", "embed")]
-    assert _pairings(session, task, BARE, Head.DUAL_ENCODER) == (fitted, [])
-    frozen = _pairings(session, task, BARE, Head.DUAL_ENCODER, protocols=("frozen",))
-    assert frozen == ([("frozen", "embed")], [])
-    only_embeds = frozenset({Capability.EMBEDS})
-    assert _pairings(session, task, only_embeds, Head.DUAL_ENCODER) == ([("frozen", "embed")], [])
-
-
-def test_a_chooser_is_evaluated_as_it_is_and_a_bare_encoder_learns_to_choose(session: Session) -> None:
-    offers = BARE | {Capability.CHOOSES_BEST}
-    assert _pairings(session, "xcopa", offers, Head.MULTIPLE_CHOICE) == ([("frozen", "head")], [])
-    assert _pairings(session, "xcopa", BARE, Head.MULTIPLE_CHOICE) == ([("zero_shot_transfer", "head")], [])
-    classifier = BARE | {Capability.CLASSIFIES}
-    learns = [("zero_shot_transfer", "head")]
-    assert _pairings(session, "xcopa", classifier, Head.MULTIPLE_CHOICE) == (learns, [])

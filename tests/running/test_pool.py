@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import harness.kinds.ranked_retrieval
+import harness.kinds.retrieval
 import harness.running.cell_run
 import harness_baseline.model
 from harness.analysis.rescoring import rescore
@@ -18,8 +18,8 @@ from harness.registry.registry import Registry
 from harness.reporting.overview.summary import summarise
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+from .conftest import DataFolder, RunTasks
+
 Calls = list[tuple[int, str, int]]
 
 SENTENCES = 24
@@ -74,7 +74,7 @@ def test_chunks_change_nothing(run: RunTasks, calls: Calls, monkeypatch: pytest.
     before = run("lareqa:en+de", limit=None)
     calls.clear()
     monkeypatch.setattr(harness.running.cell_run, "CHUNK", 5)
-    monkeypatch.setattr(harness.kinds.ranked_retrieval, "EMBED_CHUNK", 50)
+    monkeypatch.setattr(harness.kinds.retrieval, "EMBED_CHUNK", 50)
     after = run("lareqa:en+de", limit=None)
     assert sum(size for _, side, size in calls if side == "passage") == 192
     assert [size for _, side, size in calls if side == "query"] == [5, 5, 5, 3] * 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.data.records import MultipleChoiceExample, Prediction
 from harness.reporting.overview.run_remarks import run_remarks
-from harness.running.positions import AnswerPositions
+from harness.running.cell_counts import AnswerPositions
 from tests.builders import make_shown_cell, write_run
 
 NAMES = ("a", "b", "c")

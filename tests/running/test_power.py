@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from harness.planning.run_config import RunConfig
 from harness.running.cell_reader import CellReader
 from harness.running.session import open_session, prepare
 
-Cli = Callable[..., tuple[int, str, str]]
+from .conftest import Cli
 
 
 def _factor(draws: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,9 @@ from harness.errors import AdapterError, CapabilityError, UnknownNameError, Usag
 from harness.models.adapters import AdapterEntry
 from harness.planning.plan import Cell, Plan, require_cells
 
-MakePlan = Callable[..., Plan]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
-InstallPlugin = Callable[..., Path]
+from .conftest import DataFolder, MakePlan
 
-
-@pytest.fixture(autouse=True)
-def asks(install_plugin: InstallPlugin) -> None:
-    """Install the adapter ``asks``."""
-    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
-    install_plugin("asking_adapter", source)
+pytestmark = pytest.mark.usefixtures("calls")
 
 
 def _only(plan: Plan) -> Cell:
@@ -75,12 +67,7 @@ def test_a_model_that_is_asked_gets_a_method_and_its_prompt(
         ("xnli", "ranks", {"prompt": ("mt5",)}, "'prompted' needs Generates; asks:ranks offers"),
         ("xnli", "ranks", {"chat": True}, "'prompted' needs Generates; asks:ranks offers"),
         ("xquad", "ranks", {}, "needs Generates; asks:ranks offers"),
-        (
-            "udpos",
-            "both",
-            {"method": "rank"},
-            "the method 'rank' does not serve the protocol 'prompted' of task 'udpos'",
-        ),
+        ("udpos", "both", {"method": "rank"}, "the method 'rank' does not serve the protocol 'prompted'"),
         ("xcopa", "embeds", {"protocols": ("prompted",)}, "needs Generates or ScoresContinuations"),
     ],
 )
@@ -219,14 +206,8 @@ def test_the_dev_set_of_a_parallel_task_gives_no_shots_where_one_language_is_tes
         encoding="utf-8",
     )
     files = (tmp_path / "mine.yaml", tmp_path / "prompt.yaml")
-    asked = {
-        "model": "asks:both",
-        "data": folder,
-        "tasks_from": files,
-        "shots": 1,
-        "shots_from": "validation",
-    }
-    plan = make_plan("mine:de+fr", **asked)
+    asked = {"model": "asks:both", "shots": 1, "shots_from": "validation"}
+    plan = make_plan("mine:de+fr", data=folder, tasks_from=files, **asked)
     assert [cell.language.code for cell in plan.cells] == ["fr"]
     assert [skip.language for skip in plan.skipped] == ["de"]
 
@@ -246,11 +227,6 @@ def test_wrong_settings_are_reported(make_plan: MakePlan, settings: dict[str, An
     assert caught.value.message.startswith(f"{option} ")
 
 
-def test_an_unknown_language_of_the_instruction_is_reported(make_plan: MakePlan) -> None:
-    with pytest.raises(UnknownNameError, match="'xx'"):
-        make_plan("xnli:de", model="asks:both", instruction_language="xx")
-
-
 def test_the_words_are_those_of_the_item_unless_the_user_says_otherwise(make_plan: MakePlan) -> None:
     def words(**settings: Any) -> str:
         prompt = _only(make_plan("xnli:sw", model="asks:both", **settings)).prompt
@@ -259,6 +235,8 @@ def test_the_words_are_those_of_the_item_unless_the_user_says_otherwise(make_pla
 
     assert (words(), words(instruction_language="de")) == ("sw", "de")
     assert words(instruction_language="yo") == "en"
+    with pytest.raises(UnknownNameError, match="'xx'"):
+        words(instruction_language="xx")
 
 
 def test_more_shots_than_there_are_items_are_in_the_plan(make_plan: MakePlan) -> None:

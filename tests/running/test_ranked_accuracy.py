@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from harness.errors import UsageError
 from harness.registry.registry import Registry
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-Cli = Callable[..., tuple[int, str, str]]
-InstallPlugin = Callable[..., Path]
+from .conftest import Cli, InstallPlugin, RunTasks
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from harness.running.session import open_session
 from harness.storage.results import CellResult, DamagedRunError
 from harness.storage.run_folder import RESULTS, Run
 
-Cli = Callable[..., tuple[int, str, str]]
+from .conftest import Cli
+
 Edited = Callable[..., Path]
 LONG = "x" * 300
 
@@ -83,11 +84,6 @@ def test_a_number_beyond_floats_is_infinite(edited: Edited) -> None:
     (folder / RESULTS).write_text(text.replace("0.123456", "1e999"), encoding="utf-8")
     with pytest.raises(DamagedRunError, match=r"cells\.0\.metrics\.accuracy\.value"):
         Run(folder)
-
-
-def test_scores_of_a_program_have_their_own_scale(edited: Edited) -> None:
-    folder = edited(("cells", 0, "metrics", "command:metricx"), {"value": 7.5})
-    assert Run(folder).cells[0].metrics["command:metricx"].value == 7.5
 
 
 @pytest.mark.parametrize("target", ["eval-results", "eee", "model-index", "csv"])

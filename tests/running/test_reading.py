@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.data.records import Row
-from harness.data.sampling import draw, draw_items
+from harness.data.records import Row, draw, draw_items
 from harness.errors import DataError
 from harness.kinds import kind as kinds
 from harness.kinds.kind import ReadContext, iter_examples, read_examples
-from harness.planning.plan import Cell, Plan
+from harness.planning.plan import Cell
 from harness.planning.run_config import RunConfig, data_options
 from harness.running import cell_reader as reading
 from harness.running.cell_reader import CellReader
 from harness.running.session import open_session, prepare
 
-MakePlan = Callable[..., Plan]
+from .conftest import MakePlan
+
 DataFolder = Callable[..., Path]
 KIND = open_session().registry.kinds.get("sequence_classification")
 CONTEXT = ReadContext(owner="mine", language="de", split="test", inputs=("text",), labels=("a", "b"))

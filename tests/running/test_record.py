@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from harness.storage.files import write_atomically
 from harness.storage.records import ItemRecord, RecordWriter, _column, read_records
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
+from .conftest import RunTasks
 
 
 def _records(count: int) -> list[ItemRecord]:

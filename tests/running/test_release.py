@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,7 @@ from harness.reporting.overview.summary import summarise
 from harness.running.session import Session
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+from .conftest import DataFolder, RunTasks
 
 
 def _squad(count: int) -> str:

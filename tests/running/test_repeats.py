@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +10,11 @@ from harness.api import evaluate
 from harness.errors import CapabilityError, UsageError
 from harness.prompts.prompter import item_seed
 from harness.reporting.documents import terminal_text
-from harness.reporting.prompting.asked import prompt_pairs, prompt_scores, read_asked
+from harness.reporting.prompting import prompt_pairs, prompt_scores, read_asked
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
+from .conftest import RunTasks
+
 pytestmark = pytest.mark.usefixtures("calls")
 SAYS = "A|B|<think>hm</think>C|I do not know"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,11 @@ import pytest
 
 import harness
 import harness_baseline.model
-from harness.planning.plan import Plan
 from harness.progress import CellOutcome, PlannedCell, PlannedFit, Progress
-from harness.running.planned import planned_cells, planned_fits
+from harness.running.run_logs import planned_cells, planned_fits
 from harness.storage.run_folder import Run
 
-MakePlan = Callable[..., Plan]
+from .conftest import MakePlan
 
 
 class Kept(Progress):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,29 @@ from harness.errors import DataError, UnknownNameError, UsageError
 from harness.registry.registry import Registry
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-Cli = Callable[..., tuple[int, str, str]]
-InstallPlugin = Callable[..., Path]
+from .conftest import Cli, InstallPlugin, RunTasks
+
+METRIC = """\
+import numpy as np
+from harness import hookimpl
+from harness.metrics import Metric, MetricResult
+
+def compute(predictions, references, context):
+    if context.language == 'sw':
+        raise ValueError('no Swahili')
+    items = np.array([float(len(p['label']) > 8) for p in predictions])
+    return MetricResult(value=float(items.mean()), items=items)
+
+@hookimpl
+def harness_register_metrics():
+    kinds = frozenset({'sequence_classification'})
+    return [Metric(name='long_words', compute=compute, kinds=kinds, description='d', source='s')]
+"""
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def _spoiled(run: Run) -> None:
@@ -70,18 +81,7 @@ def test_a_further_metric_is_added_where_it_fits(run: RunTasks, registry: Regist
 def test_a_metric_of_a_plugin_is_computed_without_model_or_data(
     run: RunTasks, install_plugin: InstallPlugin, cli: Cli
 ) -> None:
-    install_plugin(
-        "long_words",
-        "import numpy as np\n"
-        "from harness import hookimpl; from harness.metrics import Metric, MetricResult\n"
-        "def compute(predictions, references, context):\n"
-        "    items = np.array([float(len(p['label']) > 8) for p in predictions])\n"
-        "    return MetricResult(value=float(items.mean()), items=items)\n"
-        "@hookimpl\n"
-        "def harness_register_metrics():\n"
-        "    return [Metric(name='long_words', compute=compute, kinds=frozenset({'sequence_classification'}),\n"
-        "                   description='d', source='s')]\n",
-    )
+    install_plugin("long_words", METRIC)
     finished = run("xnli:de", limit=None)
     status, _, err = cli("score", finished.path, "--metrics", "long_words", "--json", "rows.json")
     assert (status, err) == (0, "")
@@ -126,24 +126,11 @@ def test_records_of_cells_before_a_broken_one_stay_as_they_were(
 ) -> None:
     from harness.running.session import open_session
 
-    install_plugin(
-        "fussy",
-        "import numpy as np\n"
-        "from harness import hookimpl; from harness.metrics import Metric, MetricResult\n"
-        "def compute(predictions, references, context):\n"
-        "    if context.language == 'sw':\n"
-        "        raise ValueError('no Swahili')\n"
-        "    items = np.ones(len(predictions))\n"
-        "    return MetricResult(value=1.0, items=items)\n"
-        "@hookimpl\n"
-        "def harness_register_metrics():\n"
-        "    return [Metric(name='fussy', compute=compute, kinds=frozenset({'sequence_classification'}),\n"
-        "                   description='d', source='s')]\n",
-    )
+    install_plugin("long_words", METRIC)
     finished = run(["xnli:de+sw"])
     before = _files(finished.path)
-    with pytest.raises(Exception, match="The metric 'fussy' cannot score these predictions: no Swahili"):
-        rescore(finished.path, open_session().registry, ["fussy"])
+    with pytest.raises(Exception, match="'long_words' cannot score these predictions: no Swahili"):
+        rescore(finished.path, open_session().registry, ["long_words"])
     assert _files(finished.path) == before
 
 

@@ -3,18 +3,16 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.errors import DataError, UsageError
 from harness.storage.files import write_atomically
-from harness.storage.records import ItemRecord
-from harness.storage.results import CellResult, RunResults
+from harness.storage.results import RunResults
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
+from .conftest import RunTasks
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,39 +59,6 @@ def test_names_from_outside_never_become_paths_unchecked(tmp_path: Path, name: s
     for names in ((name, "de", "0" * 12), ("xnli", name, "0" * 12), ("xnli", "de", name)):
         with pytest.raises(UsageError, match="cannot be used in a file name"):
             Run.at(tmp_path).records_path(*names)
-
-
-def test_records_are_read_back_as_they_were_written(tmp_path: Path) -> None:
-    records = [
-        ItemRecord(
-            id="1",
-            inputs_digest="ab",
-            prediction={"label": "नहीं", "scores": [0.25, 1e-7]},
-            reference=["a", None],
-            scores={"f1": 0.5},
-            cluster=None,
-            group="g",
-            tags={"genre": "fiction"},
-            flags={"truncated": True, "unparsed": False},
-        ),
-        ItemRecord(
-            id="2",
-            inputs_digest="cd",
-            prediction=["NOUN"],
-            reference=None,
-            scores={},
-            cluster="c",
-            group=None,
-            tags={},
-            flags={"truncated": False, "unparsed": False},
-        ),
-    ]
-    folder = Run.at(tmp_path)
-    folder.write_records(folder.records_path("t", "de", "d"), records)
-    folder.write_manifest({})
-    cell = CellResult(task="t", language="de", digest="d", status="ok", metrics={})
-    folder.write_results({"schema": 1, "cells": [cell]})
-    assert [list(Run(tmp_path).records(cell)) for cell in Run(tmp_path).cells] == [records]
 
 
 def test_nan_is_never_written(tmp_path: Path) -> None:

@@ -16,26 +16,11 @@ from harness.storage.records import RECORD_COLUMNS
 from harness.storage.results import RunResults
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-Cli = Callable[..., tuple[int, str, str]]
+from .conftest import Cli, RunTasks
 
 CELL_KEYS = {
-    "task",
-    "version",
-    "language",
-    "split",
-    "protocol",
-    "fit",
-    "method",
-    "view",
-    "seed",
-    "n",
-    "status",
-    "reason",
-    "metrics",
-    "truncated",
-    "unparsed",
-    "seconds",
+    *("task", "version", "language", "split", "protocol", "fit", "method", "view", "seed", "n", "status"),
+    *("reason", "metrics", "truncated", "unparsed", "seconds"),
 }
 
 

@@ -136,7 +136,7 @@ def test_there_are_examples_for_the_kinds_of_all_metrics() -> None:
     of_cases = {"pass_rate", "case_error", "case_floor", "corrected_error", "example_error"}
     of_instructions = {
         f"{subject}_level_{manner}_acc" for subject in ("prompt", "inst") for manner in ("strict", "loose")
-    }
+    } | {"ifeval_mean_acc"}
     assert {metric.name for metric in METRICS if not metric.by_item} == {
         "one_target_map_at_20",
         "spearman",
@@ -164,13 +164,8 @@ def test_the_size_of_chunks_changes_nothing(metric: Metric, data: st.DataObject)
     assert {**contributions, **scores.items} == {metric.name: rows.tolist()}
     assert (metric.name in scores.items) == (not metric.by_item)
     if result.bounds is not None:
-        bounds, found = result.bounds, own.interval
-        assert (found.se, found.low, found.high, found.method) == (
-            bounds.se,
-            bounds.low,
-            bounds.high,
-            bounds.method,
-        )
+        for name in ("se", "low", "high", "method"):
+            assert getattr(own.interval, name) == getattr(result.bounds, name)
     elif result.items is not None:
         assert own.interval == clustered_mean(result.items, clusters)
     else:
@@ -220,40 +215,6 @@ def test_a_set_level_metric_gets_a_bootstrap_interval_whose_seed_is_kept() -> No
     }
 
 
-@pytest.mark.parametrize("size", [1, 4, 60])
-@pytest.mark.parametrize("name", ["chunk_f1", "weighted_f1", "label_accuracy"])
-def test_the_groups_of_items_are_scored_too(name: str, size: int) -> None:
-    [metric] = [metric for metric in METRICS if metric.name == name]
-    tags = replace(CONTEXT, labels=("B-PER", "I-PER", "B-LOC", "O"))
-    names = ["org1", "org2", None]
-    items = [replace(item, group=names[index % 7 % 3]) for index, item in enumerate(_tagging(60))]
-    scorer = CellScorer([metric], tags)
-    for start in range(0, len(items), size):
-        scorer.add(items[start : start + size])
-    groups = scorer.finish().metrics[name].groups
-    assert list(groups) == ["org1", "org2"]
-    for group, score in groups.items():
-        own = [item for item in items if item.group == group]
-        alone = score_cell([metric], own, tags).metrics[name]
-        assert score.value == pytest.approx(alone.value)
-        assert score.n == len(own)
-        assert alone.groups == {group: score}
-
-
-def test_groups_of_a_mean_are_means() -> None:
-    [metric] = [metric for metric in METRICS if metric.name == "accuracy"]
-    items = [
-        ScoreInput(id=str(number), prediction="a", reference="ab"[number // 3], group="xyx"[number % 3])
-        for number in range(6)
-    ]
-    scores = score_cell([metric], items, CONTEXT).metrics["accuracy"]
-    assert {name: (group.value, group.n) for name, group in scores.groups.items()} == {
-        "x": (0.5, 4),
-        "y": (0.5, 2),
-    }
-    assert score_cell([metric], _inputs([("a", "a")], [None]), CONTEXT).metrics["accuracy"].groups == {}
-
-
 def test_counts_are_kept_as_four_bytes_each() -> None:
     [metric] = [metric for metric in METRICS if metric.name == "chunk_f1"]
     scorer = CellScorer([metric], CONTEXT)
@@ -301,6 +262,9 @@ def test_a_metric_that_says_nothing_of_itself_gets_all_predictions_at_once() -> 
     assert _by_chunks([_metric(_relative, by_item=True)], ITEMS, 2)[0].metrics["own"].value != whole.value
 
 
+GROUPED = {"token_accuracy", "chunk_f1", "weighted_f1", "label_accuracy"}
+
+
 @settings(max_examples=25)
 @given(
     size=st.integers(1, 9),
@@ -308,15 +272,11 @@ def test_a_metric_that_says_nothing_of_itself_gets_all_predictions_at_once() -> 
 )
 def test_groups_are_scored_by_themselves(size: int, rows: Sequence[tuple[Any, str | None]]) -> None:
     """The score of a group is what its items alone get, of means of items and of counts, however they are cut."""
-    metrics = [metric for metric in METRICS if metric.name in {"token_accuracy", "chunk_f1"}]
-    assert len(metrics) == 2
-    items = [
-        replace(item, group=group)
-        for item, (_, group) in zip(
-            _inputs([pair for pair, _ in rows], [None] * len(rows)), rows, strict=True
-        )
-    ]
-    scorer = CellScorer(metrics, CONTEXT)
+    metrics = [metric for metric in METRICS if metric.name in GROUPED]
+    assert len(metrics) == len(GROUPED)
+    plain = _inputs([pair for pair, _ in rows], [None] * len(rows))
+    items = [replace(item, group=group) for item, (_, group) in zip(plain, rows, strict=True)]
+    scorer = CellScorer(metrics, TAGGED)
     for start in range(0, len(items), size):
         scorer.add(items[start : start + size])
     found = scorer.finish().metrics
@@ -325,10 +285,36 @@ def test_groups_are_scored_by_themselves(size: int, rows: Sequence[tuple[Any, st
         assert found[metric.name].groups.keys() == names
         for name in names:
             own = [replace(item, group=None) for item in items if item.group == name]
-            alone = score_cell([metric], own, CONTEXT).metrics[metric.name]
+            alone = score_cell([metric], own, TAGGED).metrics[metric.name]
             score = found[metric.name].groups[str(name)]
             assert score.n == len(own)
             assert score.value == pytest.approx(alone.value)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_repeated_answers_reach_metrics_over_whole_cells(size: int) -> None:
+    """Each answer to an item is an item of such a metric, next to metrics that take items one by one."""
+    by_name = {metric.name: metric for metric in METRICS if metric.name in {"accuracy", "macro_f1"}}
+    metrics = [replace(metric, by_item=name == "accuracy") for name, metric in by_name.items()]
+    answers = ["aab", "bbc", "cab", "aaa", "cbb"]
+    gold = "abcaa"
+    repeated = [
+        ScoreInput(
+            id=labels, prediction={"repeats": [{"label": label} for label in labels]}, reference=reference
+        )
+        for labels, reference in zip(answers, gold, strict=True)
+    ]
+    flat = [
+        ScoreInput(id=f"{labels} {number}", prediction=label, reference=reference)
+        for labels, reference in zip(answers, gold, strict=True)
+        for number, label in enumerate(labels)
+    ]
+    scores = _by_chunks(metrics, repeated, size)[0].metrics
+    expected = score_cell(metrics, flat, CONTEXT).metrics
+    assert {name: scores[name].value for name in expected} == pytest.approx(
+        {name: score.value for name, score in expected.items()}
+    )
+    assert scores["pass@3"].value == pytest.approx(4 / 5)
 
 
 def test_predictions_are_kept_only_for_such_metrics() -> None:

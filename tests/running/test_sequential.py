@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from harness.data.sampling import draw
+from harness.data.records import draw
 from harness.errors import UsageError
 from harness.metrics.scoring import MetricScore
 from harness.planning.plan import Plan
@@ -27,7 +27,8 @@ from harness.statistics import mean_of_codes
 from harness.storage.results import CellResult, Look
 from harness.storage.run_folder import Run
 
-Cli = Callable[..., tuple[int, str, str]]
+from .conftest import Cli
+
 SIZE = 700
 SHARES = {"de": 0.5, "hi": 0.95, "sw": 0.5}
 """Items of which the model, which always says the first label, is right."""

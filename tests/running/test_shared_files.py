@@ -15,7 +15,8 @@ from harness.running.session import open_session
 from harness.storage.results import DamagedRunError
 from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
+from .conftest import RunTasks
+
 DataFolder = Callable[..., Path]
 Plans = Callable[..., Any]
 

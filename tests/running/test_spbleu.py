@@ -75,15 +75,10 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("calls")
 def test_a_run_has_spbleu_only_where_it_can_be_computed(
-    model: bytes,
-    file: Path,
-    make_plan: Callable[..., Plan],
-    run: Callable[..., Run],
-    install_plugin: Callable[..., Path],
+    model: bytes, file: Path, make_plan: Callable[..., Plan], run: Callable[..., Run]
 ) -> None:
-    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
-    install_plugin("asking_adapter", source)
     metrics = []
     for _ in range(2):
         notes = [note for note in make_plan("ntrex_mt:de", model="asks:writes").notes if "spbleu" in note]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +11,19 @@ import pytest
 
 from harness.data.records import TextPair
 from harness.models.capabilities import Head
-from harness.planning.plan import Plan
-from harness.storage.run_folder import Run
 
-RunTasks = Callable[..., Run]
-MakePlan = Callable[..., Plan]
-InstallPlugin = Callable[..., Path]
-DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+from .conftest import DataFolder, MakePlan, RunTasks
+
 Calls = Callable[[], list[tuple[str, Any]]]
-
-
-@pytest.fixture
-def calls(install_plugin: InstallPlugin) -> Calls:
-    """Install the adapter ``asks``; what its models were asked since the last call."""
-    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
-    install_plugin("asking_adapter", source)
-
-    def taken() -> list[tuple[str, Any]]:
-        kept = importlib.import_module("asking_adapter").CALLS
-        found = list(kept)
-        kept.clear()
-        return found
-
-    return taken
 
 
 def _fits(found: list[tuple[str, Any]]) -> list[Any]:
     return [asked for name, asked in found if name == "fit"]
 
 
-def test_pairs_are_those_of_mt5_and_the_same_text_asks_afterwards(run: RunTasks, calls: Calls) -> None:
+def test_pairs_are_those_of_mt5_and_the_same_text_asks_afterwards(run: RunTasks, take_calls: Calls) -> None:
     finished = run("xnli:de", "asks:fits", options={"says": "1|2"}, train_limit=None)
-    found = calls()
+    found = take_calls()
     [(train, validation, spec)] = _fits(found)
     assert (spec.head, spec.labels, spec.inputs) == (Head.TEXT_TO_TEXT, (), ("premise", "hypothesis"))
     assert len(train) == 504
@@ -74,15 +54,17 @@ def test_pairs_are_those_of_mt5_and_the_same_text_asks_afterwards(run: RunTasks,
         ("xcopa", "copa choice1: ", "choice"),
     ],
 )
-def test_other_kinds_have_pairs_too(run: RunTasks, calls: Calls, task: str, source: str, target: str) -> None:
+def test_other_kinds_have_pairs_too(
+    run: RunTasks, take_calls: Calls, task: str, source: str, target: str
+) -> None:
     code = "sw" if task == "xcopa" else "de"
     run(f"{task}:{code}", "asks:fits")
-    train, _, _ = _fits(calls())[-1]
+    train, _, _ = _fits(take_calls())[-1]
     assert len(train) == 30
     assert all(pair.source.startswith(source) and target in pair.target for pair in train)
 
 
-def test_another_prompt_is_another_fit(make_plan: MakePlan, calls: Calls) -> None:
+def test_another_prompt_is_another_fit(make_plan: MakePlan, take_calls: Calls) -> None:
     def key(**settings: Any) -> str:
         [fit] = make_plan("xnli:de", model="asks:fits", **settings).fits
         return fit.key
@@ -94,23 +76,23 @@ def test_another_prompt_is_another_fit(make_plan: MakePlan, calls: Calls) -> Non
     assert key(shots=3, constrained=True) == keys[0]
 
 
-def test_a_fitted_model_gets_no_shots(make_plan: MakePlan, calls: Calls) -> None:
+def test_a_fitted_model_gets_no_shots(make_plan: MakePlan, take_calls: Calls) -> None:
     [cell] = make_plan("xnli:de", model="asks:fits", shots=3).cells
     assert cell.prompt is not None
     assert (cell.prompt.shots, cell.prompt.pool, dict(cell.view)) == (0, None, {})
 
 
-def test_a_fit_is_reused(run: RunTasks, calls: Calls) -> None:
+def test_a_fit_is_reused(run: RunTasks, take_calls: Calls) -> None:
     first = run("xnli:de", "asks:fits")
-    assert len(_fits(calls())) == 1
+    assert len(_fits(take_calls())) == 1
     second = run("xnli:sw", "asks:fits")
-    assert _fits(calls()) == []
+    assert _fits(take_calls()) == []
     assert list(first.results.fits) == list(second.results.fits)
     run("xnli:de", "asks:fits", prompt="mega")
-    assert len(_fits(calls())) == 1
+    assert len(_fits(take_calls())) == 1
 
 
-def test_a_training_set_without_the_format_is_skipped(make_plan: MakePlan, calls: Calls) -> None:
+def test_a_training_set_without_the_format_is_skipped(make_plan: MakePlan, take_calls: Calls) -> None:
     plan = make_plan("udpos_raw:de", model="asks:fits", prompt=("mega",))
     assert plan.cells == ()
     [reason] = {skip.reason for skip in plan.skipped}
@@ -118,7 +100,7 @@ def test_a_training_set_without_the_format_is_skipped(make_plan: MakePlan, calls
 
 
 def test_unlabelled_training_items_are_rejected(
-    run: RunTasks, calls: Calls, data_folder: DataFolder, tmp_path: Path
+    run: RunTasks, take_calls: Calls, data_folder: DataFolder, tmp_path: Path
 ) -> None:
     rows = [{"id": "1", "text": "t", "label": "a"}, {"id": "2", "text": "u"}]
     lines = [json.dumps(row) + "\n" for row in rows]
@@ -139,9 +121,9 @@ def test_unlabelled_training_items_are_rejected(
     files = (tmp_path / "mine.yaml", tmp_path / "prompt.yaml")
     [cell] = run("mine:en", "asks:fits", data=folder, tasks_from=files).cells
     assert (cell.status, cell.reason) == ("failed", "The training set 'mine' has items without labels.")
-    assert _fits(calls()) == []
+    assert _fits(take_calls()) == []
     (folder / "train-en.jsonl").write_text(lines[0], encoding="utf-8")
     [cell] = run("mine:en", "asks:fits", data=folder, tasks_from=files, options={"says": "x"}).cells
     assert (cell.status, cell.metrics["accuracy"].value) == ("ok", 1.0)
-    [(train, _, _)] = _fits(calls())
+    [(train, _, _)] = _fits(take_calls())
     assert train == [TextPair(id="1", source="mine: t", target="x")]

@@ -13,10 +13,9 @@ import yaml
 from harness.errors import UnknownNameError, UsageError
 from harness.reporting.overview.run_remarks import run_remarks
 from harness.running.tuning import AT_THE_END, find_targets, read_grid
-from harness.storage.run_folder import Run
 
-Cli = Callable[..., tuple[int, str, str]]
-RunTasks = Callable[..., Run]
+from .conftest import Cli, RunTasks
+
 BASE = """\
 recipe: base
 description: Keeps the last checkpoint.

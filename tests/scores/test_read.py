@@ -11,7 +11,7 @@ import pytest
 
 from harness.api import evaluate
 from harness.reporting.overview.overview import LoadedRun
-from harness.reporting.render.rows import cell_rows
+from harness.reporting.render.text import cell_rows
 from harness.scores.table import COLUMNS, read_scores
 from harness.storage.run_folder import Run
 

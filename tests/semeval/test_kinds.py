@@ -12,10 +12,13 @@ import pytest
 
 from harness import ContractError, DataError
 from harness.data import Row
+from harness.data.origin import Origin
+from harness.data.readers.reader import wanted_records
 from harness.kinds import ReadContext
 from harness.models import FloatArray, TextInput
+from harness.running.session import open_session
 from harness_semeval import multilabel, relatedness
-from harness_semeval.reader import SEMREL
+from harness_semeval.relatedness import SEMREL
 
 LABELS = ("anger", "fear", "joy")
 SETS = multilabel.label_sets(LABELS)
@@ -141,7 +144,7 @@ def test_vectors_give_the_cosine() -> None:
     ("text", "grade", "is_read"), [("0,8", 0.8, True), ("7 of 10: 0.7", 0.7, True), ("very", 0.0, False)]
 )
 def test_the_first_number_on_the_scale_is_read(text: str, grade: float, is_read: bool) -> None:
-    output, is_parsed = relatedness._read(pair(), text)
+    output, is_parsed = relatedness._read_grade(pair(), text)
     assert (output["grade"], is_parsed) == (grade, is_read)
 
 
@@ -158,3 +161,25 @@ def test_both_sentences_of_a_cell_are_read(tmp_path: Path) -> None:
     path.write_text('PairID,Text,Score\na,"One. Two.",0.5\n', encoding="utf-8")
     with pytest.raises(DataError, match="expected two sentences on two lines"):
         list(SEMREL.rows([path], {}))
+
+
+@pytest.mark.parametrize(
+    ("language", "identifiers", "expected"),
+    [
+        ("de", ["deu_test_track_a_1", "deu_test_track_c_1"], ["deu_test_track_a_1"]),
+        ("en", ["eng_test_track1_1", "eng_test_track_c_1"], ["eng_test_track1_1"]),
+        ("zu", ["zul_test_track_c_1"], ["zul_test_track_c_1"]),
+    ],
+)
+def test_the_hub_gives_each_text_of_brighter_once(
+    language: str, identifiers: list[str], expected: list[str]
+) -> None:
+    """Its test files hold the items of two tracks with the same texts; four languages are only in track C."""
+    origin = Origin.of(open_session().catalog.task("brighter"))
+    source = origin.source(language, "test")
+    assert source is not None
+    files = next(ref.hub for ref in origin.refs(language, "test", source))
+    assert files is not None
+    condition = wanted_records(files.options)
+    assert condition is not None
+    assert [name for name in identifiers if condition.holds({"id": name}, "row")] == expected

@@ -12,7 +12,7 @@ from harness import HarnessError
 pytest.importorskip("submitit")
 from submitit import LocalExecutor
 
-from harness_slurm.command import ResumableCommand
+from harness_slurm.runner import ResumableCommand
 
 LONG = """
 echo started

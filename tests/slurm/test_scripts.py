@@ -95,7 +95,7 @@ def test_scripts(recorder: Path) -> None:
         assert script == golden.read_text(encoding="utf-8")
 
 
-def test_jobs_that_need_the_same_are_one_array(recorder: Path) -> None:
+def test_jobs_that_need_the_same_are_one_array(recorder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [
         make_job(recorder, "fit-a"),
         make_job(recorder, "fit-b"),
@@ -104,28 +104,24 @@ def test_jobs_that_need_the_same_are_one_array(recorder: Path) -> None:
         make_job(recorder, "b-1", "fit-b"),
         make_job(recorder, "a-2", "fit-a"),
         make_job(recorder, "alone", "gone"),
+        make_job(recorder, "short", minutes=6),
     ]
     submit(jobs)
     found = numbers(jobs)
     assert (found["fit-a"], found["fit-b"], found["alone"]) == ("1_0", "1_1", "1_2")
-    assert found["big"] == "2"
-    assert (found["a-1"], found["a-2"], found["b-1"]) == ("3_0", "3_1", "4")
-    dependencies = [
-        [line for line in script.splitlines() if "dependency" in line] for script in scripts(recorder)
-    ]
-    assert dependencies == [
-        [],
-        [],
-        ["#SBATCH --dependency=afterok:1_0"],
-        ["#SBATCH --dependency=afterok:1_1"],
-    ]
-
-
-def test_an_array_has_at_most_a_thousand_jobs(recorder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (found["big"], found["short"]) == ("2", "3")
+    assert (found["a-1"], found["a-2"], found["b-1"]) == ("4_0", "4_1", "5")
+    texts = scripts(recorder)
+    dependencies = [[line for line in script.splitlines() if "dependency" in line] for script in texts]
+    fits = [[f"#SBATCH --dependency=afterok:{fit}"] for fit in ("1_0", "1_1")]
+    assert dependencies == [[], [], [], *fits]
+    # The warning comes in the last third of short jobs.
+    assert ["USR2@120" in script for script in texts] == [False, False, True, False, False]
+    assert ["USR2@300" in script for script in texts] == [True, True, False, True, True]
     monkeypatch.setattr("harness_slurm.runner.LARGEST_ARRAY", 2)
-    jobs = [make_job(recorder, f"j{number}") for number in range(5)]
-    submit(jobs)
-    assert list(numbers(jobs).values()) == ["1_0", "1_1", "2_0", "2_1", "3"]
+    many = [make_job(recorder, f"j{number}") for number in range(5)]
+    submit(many)
+    assert list(numbers(many).values()) == ["6_0", "6_1", "7_0", "7_1", "8"]
 
 
 def test_a_rejected_job_cancels_those_before_it(recorder: Path, tmp_path: Path) -> None:
@@ -175,27 +171,18 @@ def test_states(
     assert SlurmRunner(SlurmOptions()).states([job, other]) == {"a": state}
 
 
-def test_a_queue_that_cannot_be_read_is_an_error(recorder: Path, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "squeue").write_text("#!/bin/sh\necho 'squeue: fatal: no controller' >&2; exit 1\n")
-    with pytest.raises(AdapterError, match=r"queue: no controller\.$"):
-        SlurmRunner(SlurmOptions()).states([])
-
-
 def test_slurm_and_a_walltime_are_needed(
     recorder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = FleetJob(name="a", command=("true",), folder=make_job(recorder, "a").folder, model="m")
     with pytest.raises(UsageError, match="--minutes"):
         submit([job])
+    (tmp_path / "bin" / "squeue").write_text("#!/bin/sh\necho 'squeue: fatal: no controller' >&2; exit 1\n")
+    with pytest.raises(AdapterError, match=r"queue: no controller\.$"):
+        SlurmRunner(SlurmOptions()).states([])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="--backend local or ray"):
         submit([job])
-
-
-def test_the_warning_comes_in_the_last_third_of_short_jobs(recorder: Path) -> None:
-    submit([make_job(recorder, "short", minutes=6), make_job(recorder, "long", minutes=600)])
-    assert ["USR2@120" in script for script in scripts(recorder)] == [True, False]
-    assert ["USR2@300" in script for script in scripts(recorder)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from harness.checks.spec_validation import validate_specs
 from harness.running.session import Session, open_session
 
 WriteSpec = Callable[..., Path]
+Problems = Callable[[str], list[str]]
+SessionWith = Callable[..., Session]
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def write_spec(tmp_path: Path) -> WriteSpec:
 
 
 @pytest.fixture
-def problems(write_spec: WriteSpec) -> Callable[[str], list[str]]:
+def problems(write_spec: WriteSpec) -> Problems:
     """Return what ``harness tasks validate`` finds in a document."""
 
     def find(text: str) -> list[str]:
@@ -38,7 +40,7 @@ def problems(write_spec: WriteSpec) -> Callable[[str], list[str]]:
 
 
 @pytest.fixture
-def session_with(write_spec: WriteSpec) -> Callable[..., Session]:
+def session_with(write_spec: WriteSpec) -> SessionWith:
     """Return a session that was given documents with ``--tasks-from``."""
 
     def opened(*texts: str) -> Session:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,12 @@ import pytest
 from harness.api import evaluate
 from harness.checks.spec_checks import check_task
 from harness.errors import DuplicateNameError, SpecError, UsageError
-from harness.running.session import Session, open_session
+from harness.running.session import open_session
 from harness.specs.task_entry import TaskEntry
+from tests.builders import SPEC_PLUGIN
+from tests.conftest import Cli, InstallPlugin
+from tests.specs.conftest import SessionWith
 
-Cli = Callable[..., tuple[int, str, str]]
-InstallPlugin = Callable[..., Path]
-SessionWith = Callable[..., Session]
-
-_PLUGIN = """
-from importlib.resources import files
-from harness.hookspecs import hookimpl
-
-@hookimpl
-def harness_register_task_specs():
-    return [files(__name__) / "specs"]
-"""
 _ITEMS = [
     {
         "id": str(number),
@@ -51,7 +41,7 @@ languages:
 
 def _package(fragment: str) -> dict[str, str]:
     return {
-        "swiss/__init__.py": _PLUGIN,
+        "swiss/__init__.py": SPEC_PLUGIN,
         "swiss/specs/xnli.yaml": fragment,
         "swiss/specs/sample/xnli/qpf.jsonl": "".join(json.dumps(item) + "\n" for item in _ITEMS),
     }
@@ -107,13 +97,11 @@ def test_two_packages_that_add_one_language_are_both_named(
     install_plugin: InstallPlugin, session_with: SessionWith
 ) -> None:
     install_plugin("swiss", _package(_PFL))
-    install_plugin("swiss_too", {"swiss_too/__init__.py": _PLUGIN, "swiss_too/specs/more.yaml": _PFL})
+    install_plugin("swiss_too", {"swiss_too/__init__.py": SPEC_PLUGIN, "swiss_too/specs/more.yaml": _PFL})
     session = open_session()
     entry = session.catalog.task("xnli")
-    assert [str(problem) for problem in session.catalog.problems] == [
-        "The language 'qpf' of task 'xnli' is registered by both plugin 'swiss' and plugin 'swiss_too'. "
-        "Uninstall one of them, or run with HARNESS_DISABLE_PLUGINS=swiss_too."
-    ]
+    [problem] = session.catalog.problems
+    assert "is registered by both plugin 'swiss' and plugin 'swiss_too'" in str(problem)
     assert _others(entry) == {}, "neither is taken, and the other languages still work"
     assert "sw" in entry.spec.languages
     assert session.catalog.languages_of("xnli").count("qpf") == 1
@@ -121,25 +109,16 @@ def test_two_packages_that_add_one_language_are_both_named(
 
 def test_a_language_that_the_task_has_cannot_be_replaced(session_with: SessionWith) -> None:
     session = session_with("extends: xnli\nlanguages: {sw: {test: {local: a}, provenance: native}}\n")
-    with pytest.raises(
-        DuplicateNameError,
-        match=r"'sw' of task 'xnli' is registered by both plugin 'task_specs' and file '.*yaml'",
-    ) as caught:
+    with pytest.raises(DuplicateNameError, match=r"plugin 'task_specs' and file '.*yaml'") as caught:
         session.catalog.task("xnli")
     assert (caught.value.kind, caught.value.name) == ("language 'sw' of task", "xnli")
     assert "HARNESS_DISABLE_PLUGINS" not in str(caught.value)
-
-
-def test_the_error_about_two_files_that_add_one_language_suggests_omitting_one(tmp_path: Path) -> None:
+    # Of two files that add one language, one is to be omitted.
     text = "extends: xnli\nlanguages: {yo: {test: {local: a}, provenance: native}}\n"
-    (tmp_path / "folder").mkdir()
-    for name in ("folder/one.yaml", "two.yaml"):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(DuplicateNameError) as caught:
-        open_session([tmp_path / "folder", tmp_path / "two.yaml"]).catalog.task("xnli")
+    with pytest.raises(DuplicateNameError, match="--tasks-from") as caught:
+        session_with(text, text).catalog.task("xnli")
     assert (caught.value.kind, caught.value.name) == ("language 'yo' of task", "xnli")
-    assert caught.value.both == (str(tmp_path / "folder"), str(tmp_path / "two.yaml"))
-    assert "--tasks-from" in str(caught.value)
+    assert [Path(file).name for file in caught.value.both] == ["0.yaml", "1.yaml"]
     assert "ninstall" not in str(caught.value)
 
 
@@ -164,45 +143,27 @@ def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, 
 
 
 def test_faults_of_a_fragment_are_reported_with_its_own_file_and_lines(
-    session_with: SessionWith, cli: Cli
+    install_plugin: InstallPlugin, session_with: SessionWith, cli: Cli
 ) -> None:
     text = "extends: xnli\nlanguages:\n  yo:\n    provenance: native\n    test:\n      local: a\n      reader: tvs\n"
     session = session_with(text)
     with pytest.raises(
-        SpecError, match=r"0\.yaml has 1 fault:\n  line 7: languages\.yo\.test\.reader: No reader"
+        SpecError, match=r"0\.yaml has 1 fault:\n  line 7: languages\.yo\.test\.reader: No re"
     ):
         check_task(session.catalog.task("xnli"), session.registry, session.catalog)
     Path("mine.yaml").write_text(text, encoding="utf-8")
     status, out, err = cli("tasks", "validate", "mine.yaml")
     assert (status, out) == (2, "")
     assert err.startswith("mine.yaml: 1 fault\n  line 7: languages.yo.test.reader: No reader named 'tvs'.")
-
-
-def test_a_fragment_of_no_task_is_reported(cli: Cli) -> None:
-    Path("mine.yaml").write_text(
-        "extends: xnly\nlanguages: {yo: {test: {local: a}, provenance: native}}\n", encoding="utf-8"
-    )
-    status, _, err = cli("tasks", "validate", "mine.yaml")
-    assert (status, err) == (
-        2,
-        "mine.yaml: 1 fault\n  line 1: extends: No task named 'xnly'. Did you mean 'xnli'?\n",
-    )
-    status, _, err = cli(
-        *("plan", "--tasks", "xnli", "--model", "baseline:majority", "--data", "sample"),
-        *("--tasks-from", "mine.yaml"),
-    )
-    assert status == 2
-    assert err.startswith("Error: mine.yaml has 1 fault:\n  line 1: extends: No task named 'xnly'.")
-
-
-def test_a_fragment_of_a_package_for_no_task_is_reported_with_the_plugins(
-    install_plugin: InstallPlugin, cli: Cli
-) -> None:
+    Path("mine.yaml").write_text(text.replace("xnli", "xnly"), encoding="utf-8")
+    plan = ("plan", "--tasks", "xnli", "--model", "baseline:majority", "--data", "sample")
+    for command in (("tasks", "validate", "mine.yaml"), (*plan, "--tasks-from", "mine.yaml")):
+        status, _, err = cli(*command)
+        assert (status, "line 1: extends: No task named 'xnly'." in err) == (2, True)
     install_plugin("swiss", _package(_PFL.replace("xnli\n", "xnil\n")))
     assert cli("tasks", "list", "xnli")[0] == 0
     status, _, err = cli("plugins")
-    assert status == 1
-    assert "line 2: extends: No task named 'xnil'. Did you mean 'xnli'?" in err
+    assert (status, "line 2: extends: No task named 'xnil'." in err) == (1, True)
 
 
 @pytest.mark.parametrize("code", ["YO", "q", "Gsw", "zh_Hant"])
@@ -237,27 +198,14 @@ def test_what_is_given_with_tasks_from_must_be_there(tmp_path: Path) -> None:
         open_session([tmp_path])
 
 
-ALLOWED = "one of 'native', 'human-translated', 'machine-translated', 'post-edited'"
-
-
 @pytest.mark.parametrize(
     ("entry", "line", "message"),
     [
-        (" {test: {local: a}}", 3, f"'provenance' is missing: how the test items were made, {ALLOWED}"),
-        ("", 3, f"'provenance' is missing: how the test items were made, {ALLOWED}"),
-        (" {}", 3, f"'provenance' is missing: how the test items were made, {ALLOWED}"),
-        (
-            "\n    provenance: google",
-            4,
-            "'human-translated', 'machine-translated' or 'post-edited', found 'google'",
-        ),
+        *((entry, 3, "'provenance' is missing") for entry in (" {test: {local: a}}", "", " {}")),
+        ("\n    provenance: google", 4, "or 'post-edited', found 'google'"),
         ("\n    provenance: native\n    flores: yoruba", 5, "found 'yoruba'"),
-        (
-            "\n    provenance: native\n    flores: ibo_Latn",
-            5,
-            "the language table says 'yor_Latn' for 'yo', found 'ibo_Latn'",
-        ),
-        ("\n    provenance: native\n    promts: {}", 5, "unknown key 'promts'; did you mean 'prompts'?"),
+        ("\n    provenance: native\n    flores: ibo_Latn", 5, "says 'yor_Latn' for 'yo', found 'ibo_Latn'"),
+        ("\n    provenance: native\n    promts: {}", 5, "unknown key 'promts'"),
     ],
 )
 def test_a_fragment_says_how_its_items_were_made(cli: Cli, entry: str, line: int, message: str) -> None:

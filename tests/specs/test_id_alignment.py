@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import given, strategies as st
@@ -13,11 +13,11 @@ from harness.checks.id_alignment import ItemIds, misalignment, pairing_order, st
 from harness.planning.plan import Plan
 from harness.planning.run_config import RunConfig, data_options
 from harness.running.auditor import audited_entry, open_auditor
+from harness.running.manifest import task_summaries
 from harness.running.session import Session, open_session, prepare
-from harness.running.summaries import task_summaries
 from harness.statistics import draw_codes
+from tests.conftest import Cli
 
-Cli = Callable[..., tuple[int, str, str]]
 FRAGMENT = """\
 extends: xnli
 languages:

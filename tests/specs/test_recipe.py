@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import UsageError
 from harness.models.capabilities import Head, ModelDescription
 from harness.running.session import Session
+from harness.specs.documents import RecipeSpec, resolve_settings
 from harness.specs.loading import read_yaml
-from harness.specs.recipe import RecipeSpec
-from harness.specs.recipe_settings import resolve_settings
 from harness.specs.validating import validate_document
 
 RECIPE = """
@@ -78,14 +76,38 @@ def test_settings_missing_in_a_recipe_are_reported() -> None:
         # Ruder et al. (2021), appendix G.
         ("xtreme_r_paper", 12, Head.TAGGING, (2e-5, 2, 32, 128)),
         ("xtreme_r_paper", 24, Head.SPAN_EXTRACTION, (3e-5, 2, 16, 384)),
+        # Artetxe et al. (2020), appendix C: XLM-R large on XNLI and MLQA, mBERT on XNLI.
+        ("translation_errors", 24, Head.CLASSIFICATION, (5e-6, 2, 30, 128)),
+        ("translation_errors", 12, Head.CLASSIFICATION, (2e-5, 2, 32, 128)),
+        ("translation_errors", 24, Head.SPAN_EXTRACTION, (3e-5, 3, 32, 384)),
     ],
 )
 def test_shipped_recipes_say_what_their_sources_say(
     session: Session, name: str, layers: int, head: Head, expected: tuple[Any, ...]
 ) -> None:
-    settings = resolve_settings(session.catalog.recipe(name), head, "any", _model(layers))
-    found = (settings.learning_rate, settings.epochs, settings.batch_size, settings.max_length)
-    assert found == expected
+    stage = {Head.CLASSIFICATION: "mnli", Head.SPAN_EXTRACTION: "squad"}.get(head, "any")
+    settings = resolve_settings(session.catalog.recipe(name), head, stage, _model(layers))
+    assert (
+        settings.learning_rate,
+        settings.epochs,
+        settings.batch_size,
+        settings.max_length,
+    ) == expected
+
+
+@pytest.mark.parametrize(
+    ("head", "stage", "expected"),
+    [
+        (Head.CLASSIFICATION, "mnli", (2, 100)),
+        (Head.CLASSIFICATION, "pawsx", (5, 100)),
+        (Head.SPAN_EXTRACTION, "squad", (3, None)),
+    ],
+)
+def test_stages_of_the_translation_errors_paper(
+    session: Session, head: Head, stage: str, expected: tuple[int, int | None]
+) -> None:
+    settings = resolve_settings(session.catalog.recipe("translation_errors"), head, stage, _model(24))
+    assert (settings.epochs, settings.eval_steps) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,34 +145,3 @@ def test_shipped_recipe_of_mt5(session: Session) -> None:
     assert found.batch_size * found.max_length == 2**17
     with pytest.raises(UsageError, match="'mt5' gives no learning_rate"):
         resolve_settings(recipe, Head.TAGGING, "any", _model(24))
-
-
-def test_settings_that_a_recipe_leaves_out_are_the_old_ones() -> None:
-    found = resolve_settings(_recipe(RECIPE), Head.TAGGING, "udpos", _model(12))
-    assert (found.lr_schedule, found.optimizer) == ("linear", "adamw")
-
-
-def test_an_unknown_recipe_is_reported_with_near_ones(session_with: Callable[..., Session]) -> None:
-    with pytest.raises(UnknownNameError, match=r"No recipe named 'quik'\. Did you mean 'quick'\?"):
-        session_with().catalog.recipe("quik")
-
-
-@pytest.mark.parametrize(
-    ("layers", "head", "stage", "expected"),
-    [
-        (24, Head.CLASSIFICATION, "mnli", (5e-6, 2, 30)),
-        (12, Head.CLASSIFICATION, "mnli", (2e-5, 2, 32)),
-        (24, Head.SPAN_EXTRACTION, "squad", (3e-5, 3, 32)),
-        (24, Head.CLASSIFICATION, "pawsx", (2e-5, 5, 32)),
-    ],
-)
-def test_the_recipe_of_the_translation_errors_paper(
-    session: Session, layers: int, head: Head, stage: str, expected: tuple[float, ...]
-) -> None:
-    """Appendix C: XLM-R large on XNLI, MLQA and PAWS-X, mBERT on XNLI."""
-    settings = resolve_settings(session.catalog.recipe("translation_errors"), head, stage, _model(layers))
-    found = [settings.learning_rate, settings.epochs, settings.batch_size]
-    assert found == list(expected)
-    is_span = stage == "squad"
-    assert settings.max_length == (384 if is_span else 128)
-    assert settings.eval_steps == (None if is_span else 100)

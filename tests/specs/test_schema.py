@@ -1,22 +1,22 @@
+"""Faults of documents, each with its line; variants, axes and releases."""
+
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import get_args
 
 import pytest
 
 from harness.errors import SpecError
 from harness.models.capabilities import Head, TrainingSettings
-from harness.specs.fragment import FragmentSpec
+from harness.specs.documents import FragmentSpec, HeadName, RecipeSpec, SettingsPatch
 from harness.specs.loading import read_yaml
-from harness.specs.recipe import HeadName, RecipeSpec, SettingsPatch
 from harness.specs.schema import (
+    Release,
     Source,
     SuiteSpec,
 )
 from harness.specs.validating import validate_document
-
-Problems = Callable[[str], list[str]]
+from tests.specs.conftest import Problems
 
 FAULTY_TASK = """\
 task: mine
@@ -179,3 +179,61 @@ def test_names_that_are_written_twice_in_the_code_agree() -> None:
     assert set(get_args(HeadName)) == {head.value for head in Head}
     assert set(SettingsPatch.model_fields) == set(TrainingSettings.__slots__)
     assert set(RecipeSpec.model_fields) >= {"settings", "heads", "stages"}
+
+
+CONDITIONED_TASK = """\
+task: mine
+kind: sequence_classification
+version: 1
+description: x
+citation: someone2020
+license: cc0-1.0
+inputs: [text]
+labels: ["yes", "no"]
+metrics: [accuracy]
+splits:
+  test: {local: "mine/{language}.tsv", reader: tsv, columns: [text, label]}
+languages: {en: {}, de: {}}
+"""
+
+
+def test_a_task_with_all_three_is_right(problems: Problems) -> None:
+    more = """\
+axes: {genre: [news, talk]}
+releases: {v1: 100, v2: {counts: {en: 5}}}
+variants:
+  repaired:
+    description: x
+    splits: {test: {local: "mine/repaired-{language}-{genre}.tsv", columns: [text, label]}}
+"""
+    task = CONDITIONED_TASK.replace("{language}.tsv", "{language}-{genre}.tsv")
+    assert problems(task + more.replace("v1: 100", "v1: {counts: 100}")) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        (
+            "variants: {original: {description: x, splits: {test: {local: a.tsv}}}}",
+            "'original' names the task's own",
+        ),
+        ("variants: {v: {description: x, splits: {}}}", "variants.v.splits"),
+        ("variants: {v: {description: x, splits: {tset: {local: a.tsv}}}}", "variants.v.splits"),
+        ("variants: {V 1: {description: x, splits: {test: {local: a.tsv}}}}", "variants"),
+        ("releases: {v1: {counts: 0}}", "releases.v1.counts"),
+        ("releases: {v1: {counts: {en: -1}}}", "releases.v1.counts.en"),
+        ("releases: {v1: {counts: {English: 1}}}", "releases.v1.counts"),
+        ("axes: {Genre: [a]}", "axes"),
+        ("axes: {genre: [a b]}", "axes.genre"),
+    ],
+)
+def test_faults_of_conditions_are_reported(problems: Problems, more: str, fault: str) -> None:
+    found = problems(CONDITIONED_TASK + more)
+    assert found
+    assert any(fault in line for line in found), found
+
+
+def test_a_release_has_one_number_for_all_languages_or_one_for_each() -> None:
+    assert Release(counts=500).count("qu") == 500
+    by_language = Release(counts={"en": 5})
+    assert (by_language.count("en"), by_language.count("de")) == (5, None)

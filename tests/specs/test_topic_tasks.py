@@ -1,76 +1,18 @@
-"""Tasks on topics, sentiment and hate speech keep the contract, and read the layouts that were published."""
+"""Tasks on topics, sentiment and hate speech read the layouts that were published."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from harness.data.resolve import DataRef
-from harness.data.sources import data_ref
-from harness.running.session import Session, open_session
-from harness.testing.spec_contract import SpecContract
-from tests.builders import published_tables
+from harness.running.session import Session
+from tests.builders import published_tables, split_ref
 
-
-@pytest.mark.thorough
-class TestSib200(SpecContract):
-    sample_languages = 7
-    sample_scripts = 3
-    sample_items = 7
-
-    @pytest.fixture
-    def task(self) -> str:
-        return "sib200"
-
-
-@pytest.mark.thorough
-class TestInLanguage(SpecContract):
-    sample_languages = 3  # each of these has a sample to train on
-    sample_scripts = 1
-    sample_items = 6
-
-    @pytest.fixture(params=["afrisenti", "masakhanews", "nusax_senti"])
-    def task(self, request: pytest.FixtureRequest) -> str:
-        return str(request.param)
-
-
-@pytest.mark.thorough
-class TestNusaxBitext(SpecContract):
-    sample_languages = 3
-    sample_scripts = 1
-    sample_items = 6
-
-    @pytest.fixture
-    def task(self) -> str:
-        return "nusax_bitext"
-
-
-@pytest.mark.thorough
-class TestMultilingualHatecheck(SpecContract):
-    sample_languages = 4
-    sample_scripts = 2
-    sample_items = 6
-    model = "ranks:it"  # prompted only
-
-    @pytest.fixture
-    def task(self, install_plugin: Callable[..., Path]) -> str:
-        folder = Path(__file__).parents[1] / "running"
-        install_plugin("ranking_adapter", (folder / "ranking_adapter.py").read_text(encoding="utf-8"))
-        return "multilingual_hatecheck"
-
-
-@pytest.fixture(scope="module")
-def session() -> Session:
-    return open_session()
-
-
-def _ref(session: Session, task: str, language: str) -> DataRef:
-    entry = session.catalog.task(task)
-    source = entry.spec.source(language, "test")
-    assert source is not None
-    return data_ref(source, owner=task, language=entry.languages.get(language), split="test", folder=None)
+ROWS = yaml.safe_load(Path(__file__).with_name("topic_rows.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -94,91 +36,25 @@ def _ref(session: Session, task: str, language: str) -> DataRef:
 def test_files_have_their_published_names(
     session: Session, task: str, language: str, paths: list[str]
 ) -> None:
-    [files] = _ref(session, task, language).local
+    [files] = split_ref(session, task, language).local
     assert list(files.paths) == paths
 
 
-@pytest.mark.parametrize(
-    ("task", "language", "config", "row", "fields"),
-    [
-        (
-            "sib200",
-            "sw",
-            "swh_Latn",
-            {"index_id": 7, "category": "health", "text": "Kunywa maji."},
-            {"id": 7, "text": "Kunywa maji.", "label": "health"},
-        ),
-        (
-            "ntrex_bitext",
-            "mn",
-            None,
-            {"mon_Mong": "Сайн уу.", "eng_Latn": "Hello.", "deu_Latn": "Hallo."},
-            {"query": "Сайн уу.", "target": "Hello."},
-        ),
-        (
-            "nusax_bitext",
-            "jv",
-            "eng-jav",
-            {"sentence1": "Good.", "sentence2": "Apik."},
-            {"query": "Good.", "target": "Apik."},
-        ),
-        (
-            "masakhanews",
-            "sw",
-            "swa",
-            {"category": "sports", "headline": "Fainali", "text": "Leo.", "url": "x"},
-            {"headline": "Fainali", "text": "Leo.", "label": "sports"},
-        ),
-        (
-            "afrisenti",
-            "ha",
-            "hau",
-            {"tweet": "Na gode.", "label": "positive"},
-            {"text": "Na gode.", "label": "positive"},
-        ),
-        (
-            "multilingual_hatecheck",
-            "de",
-            None,
-            {
-                "mhc_case_id": "german-1",
-                "functionality": "target_obj_nh",
-                "test_case": "Ich mag keine Suppe.",
-                "label_gold": "non-hateful",
-                "templ_id": 9,
-            },
-            {
-                "id": "german-1",
-                "text": "Ich mag keine Suppe.",
-                "label": "non-hateful",
-                "group": "target_obj_nh",
-                "template": 9,
-            },
-        ),
-    ],
-)
-def test_rows_of_the_hub_become_items(
-    session: Session,
-    tmp_path: Path,
-    task: str,
-    language: str,
-    config: str | None,
-    row: dict[str, object],
-    fields: dict[str, object],
-) -> None:
+@pytest.mark.parametrize("published", ROWS, ids=lambda row: row["task"])
+def test_rows_of_the_hub_become_items(session: Session, tmp_path: Path, published: Mapping[str, Any]) -> None:
     """A table in the layout of the Hub is read by the spec's reader with the spec's columns."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    hub = _ref(session, task, language).hub
+    hub = split_ref(session, published["task"], published["language"]).hub
     assert hub is not None
-    assert hub.config == config
-    parquet.write_table(pa.Table.from_pylist([row]), tmp_path / "test.parquet")
+    assert hub.config == published["config"]
+    parquet.write_table(pa.Table.from_pylist([published["row"]]), tmp_path / "test.parquet")
     options = dict(hub.options) | ({} if hub.columns is None else {"columns": hub.columns})
     [read] = session.registry.readers.get(str(hub.reader)).rows([tmp_path / "test.parquet"], options)
-    assert dict(read.fields) == fields
+    assert dict(read.fields) == published["fields"]
 
 
 def test_labels_of_nusax_on_the_hub_are_numbers(session: Session) -> None:
-    hub = _ref(session, "nusax_senti", "id").hub
+    hub = split_ref(session, "nusax_senti", "id").hub
     assert hub is not None
     assert (hub.config, hub.label_map) == ("ind", {"0": "negative", "1": "neutral", "2": "positive"})
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -53,21 +49,6 @@ def test_holm_rejects_what_its_steps_reject(p: list[float]) -> None:
 def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]).tolist() == benjamini_hochberg([]).tolist() == []
-
-
-@pytest.fixture(scope="module")
-def multitest() -> Iterator[Any]:
-    """Return the reference; it collects garbage in every call, which takes long where many tests have run."""
-    module = pytest.importorskip("statsmodels.stats.multitest")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gc, "collect", lambda generation=2: 0)
-        yield module
-
-
-@given(_P)
-def test_both_are_those_of_statsmodels(multitest: Any, p: list[float]) -> None:
-    assert holm(p) == pytest.approx(multitest.multipletests(p, method="holm")[1])
-    assert benjamini_hochberg(p) == pytest.approx(multitest.multipletests(p, method="fdr_bh")[1])
 
 
 def test_ties_with_the_best_are_those_that_holm_keeps() -> None:

@@ -85,13 +85,6 @@ def test_mcnemar_is_the_exact_binomial_test(first: int, second: int) -> None:
     assert mcnemar(first, second) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("first", "second"), [(3, 11), (0, 5), (7, 7), (0, 0)])
-def test_mcnemar_is_that_of_statsmodels(first: int, second: int) -> None:
-    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
-    expected = 1.0 if first == second else tables.mcnemar([[9, first], [second, 9]], exact=True).pvalue
-    assert mcnemar(first, second) == pytest.approx(expected)
-
-
 def test_systems_without_a_difference_have_p_1() -> None:
     assert sign_flip_p(np.zeros(0), _alone(0)) == 1.0
     assert sign_flip_p(np.zeros(5), _alone(5)) == 1.0

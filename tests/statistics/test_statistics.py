@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from harness.statistics import SMALL_SAMPLE, Interval, clustered_mean, paired_difference, wilson
-from harness.statistics.cluster import linked_codes
 from harness.statistics.contrast import common_variance
+from harness.statistics.interval import linked_codes
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,23 +67,6 @@ def test_a_small_case_by_hand() -> None:
     assert (found.low, found.high) == (0.0, 1.0)  # 0.5 +- 4.303 * 0.289, cut to [0, 1]
 
 
-def test_clusters_of_equal_size_are_like_their_means() -> None:
-    means = np.array([0.2, 0.5, 0.55, 0.8, 0.35])
-    items, clusters = np.repeat(means, 4), [str(index // 4) for index in range(20)]
-    single = clustered_mean(means, _alone(means))
-    found = clustered_mean(items, clusters)
-    assert (found.se, found.low, found.high) == pytest.approx((single.se, single.low, single.high))
-
-
-def test_clustering_widens_the_interval_of_items_that_agree() -> None:
-    items = np.repeat(np.array([0.0, 1.0] * 40), 3)
-    clusters = [str(index // 3) for index in range(240)]
-    clustered, alone = clustered_mean(items, clusters), clustered_mean(items, _alone(items))
-    assert clustered.se is not None
-    assert alone.se is not None
-    assert clustered.se / alone.se == pytest.approx(math.sqrt(3), rel=0.02)
-
-
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
 @pytest.mark.parametrize(
     ("successes", "n"), [(0, 1), (1, 1), (0, 20), (20, 20), (3, 24), (12, 24), (199, 1000)]
@@ -120,18 +103,17 @@ def test_all_right_or_all_wrong_is_not_certain(value: float, n: int) -> None:
 @pytest.mark.parametrize(
     ("items", "clusters", "method"),
     [
+        ([], [], None),
         ([0.5], [None], "one cluster"),
         ([0.0, 1.0, 1.0], ["a", "a", "a"], "one cluster"),
         ([0.3, 0.3, 0.3], [None, None, None], "constant"),
         ([0.3, 0.3, 0.3, 0.3], ["a", "a", "b", "b"], "constant"),
     ],
 )
-def test_what_has_no_interval_says_why(items: list[float], clusters: list[str | None], method: str) -> None:
+def test_what_has_no_interval_says_why(
+    items: list[float], clusters: list[str | None], method: str | None
+) -> None:
     assert clustered_mean(np.array(items), clusters) == Interval(method=method)
-
-
-def test_no_items_have_no_interval() -> None:
-    assert clustered_mean(np.array([]), []) == Interval()
 
 
 def test_items_without_a_cluster_are_not_one_cluster() -> None:
@@ -177,16 +159,6 @@ def test_the_order_of_items_does_not_matter(scores: list[float]) -> None:
         assert (one is None) == (other is None)
         if one is not None:
             assert one == pytest.approx(other, abs=1e-9)
-
-
-@given(st.integers(1, 400), st.data())
-def test_wilson_is_symmetric_and_contains_the_share(n: int, data: st.DataObject) -> None:
-    successes = data.draw(st.integers(0, n))
-    low, high = wilson(successes, n)
-    mirrored_low, mirrored_high = wilson(n - successes, n)
-    assert (low, high) == pytest.approx((1 - mirrored_high, 1 - mirrored_low), abs=1e-12)
-    assert 0 <= low <= successes / n + 1e-12
-    assert successes / n - 1e-12 <= high <= 1
 
 
 # Paired differences -----------------------------------------------------------------------------------

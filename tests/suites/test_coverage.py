@@ -9,37 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
 
 from harness.analysis.coverage import dataset_differences, family_index, suite_coverage
 from harness.errors import SpecError, UnknownNameError
-from harness.languages.table import TABLE_SOURCE, Language, known_languages
+from harness.languages.table import TABLE_SOURCE, known_languages
 from harness.running.session import open_session
+from tests.conftest import Cli
 
-Cli = Callable[..., tuple[int, str, str]]
-
-TASKS = {
-    "xnli": "ar bg de el en es fr hi ru sw th tr ur vi zh",
-    "xcopa": "et ht id it qu sw ta th tr vi zh",
-    "udpos": (
-        "af ar bg de el en es et eu fa fi fr he hi hu id it ja kk ko mr nl pt ru ta te th tl tr "
-        "ur vi yo zh lt pl uk wo ro"
-    ),
-    "wikiann": (
-        "ar he vi id jv ms tl eu ml ta te af nl en de el bn hi mr ur fa fr it pt es bg ru ja ka "
-        "ko th sw yo my zh kk tr et fi hu qu pl uk az lt pa gu ro"
-    ),
-    "xquad": "en es de el ru tr ar vi th zh hi",
-    "mlqa": "en es de ar hi vi zh",
-    "tydiqa": "en ar bn fi id ko ru sw te",
-    "tatoeba": (
-        "ar he vi id jv tl eu ml ta te af nl de el bn hi mr ur fa fr it pt es bg ru ja ka ko th "
-        "sw zh kk tr et fi hu az lt pl uk ro"
-    ),
-    "mewslix": "ar de en es fa ja pl ro ta tr uk",
-    "lareqa": "ar de el en es hi ru th tr vi zh",
-}
-"""Ruder et al. (2021), Tables 15-24: the languages of every task."""
 DIFFERENCES = [
     ("en", 9, 8),
     ("fa", 3, 4),
@@ -80,22 +56,20 @@ def write(tmp_path: Path) -> Callable[..., Path]:
     return written
 
 
-@pytest.fixture
-def table_7(write: Callable[..., Path]) -> Path:
-    """A suite of ten tasks with the languages of XTREME-R's, under names of its own."""
-    tasks = {f"t7_{task}": document(f"t7_{task}", f"{{{', '.join(c.split())}}}") for task, c in TASKS.items()}
-    return write(**tasks, mine=suite_document(list(tasks), TABLE_SOURCE))
-
-
-def test_the_languages_of_xtreme_r(table_7: Path) -> None:
-    coverage = suite_coverage(open_session([table_7]).catalog, "mine")
+def test_the_languages_of_xtreme_r() -> None:
+    coverage = suite_coverage(open_session().catalog, "xtreme_r")
     codes = {item.language.code for item in coverage.languages}
     assert codes == {language.code for language in XTREME_R}
-    assert [coverage.total(f"t7_{task}") for task in TASKS] == [15, 11, 38, 48, 11, 7, 9, 41, 11, 11]
+    totals = dict(
+        xnli=15, xcopa=11, udpos=38, wikiann=48, xquad=11, mlqa=7, tydiqa=9, tatoeba=41, mewslix=11, lareqa=11
+    )
+    assert {task: coverage.total(task) for task in totals} == totals
     assert dataset_differences(coverage.languages) == DIFFERENCES
     families, count = family_index(item.language for item in coverage.languages)
     assert (families, count) == (16, 50)
-    assert coverage.added == ()
+    assert family_index([item.language for item in coverage.languages] * 2) == (16, 100)
+    new = "az gu ht lt pa pl qu ro uk wo".split()
+    assert {language.code for language in coverage.compared["XTREME"]} == codes - set(new)
 
 
 @pytest.mark.parametrize(
@@ -111,24 +85,11 @@ def test_the_family_indices_of_table_8(
     assert (families + again) / count == pytest.approx(printed, abs=0.0051)
 
 
-def test_the_languages_of_xtreme_are_those_of_table_7_before_ten_were_added() -> None:
-    new = "az gu ht lt pa pl qu ro uk wo".split()
-    languages = suite_coverage(open_session().catalog, "xtreme_r").compared["XTREME"]
-    assert {own.code for own in languages} == {own.code for own in XTREME_R} - set(new)
-
-
-@given(st.lists(st.sampled_from(list(known_languages())), min_size=1))
-def test_a_family_counts_once(languages: list[Language]) -> None:
-    families, count = family_index(languages)
-    assert 1 <= families <= count == len(languages)
-    assert family_index(languages * 2) == (families, 2 * count)
-
-
-def test_the_command(cli: Cli, table_7: Path, tmp_path: Path) -> None:
+def test_the_command(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "rows.json"
-    status, out, err = cli("languages", "--suite", "mine", "--tasks-from", table_7, "--json", file)
+    status, out, err = cli("languages", "--suite", "xtreme_r", "--json", file)
     assert (status, err) == (0, "")
-    assert "Family index: 16 families / 50 languages = 0.32." in out
+    assert "Family index: 16 families / 50 languages = 0.32. Table 8 prints 0.34" in out
     assert (
         "another number is printed for en (9, here 8), fa (3, here 4), jv (1, here 2), kk (2, here 3)" in out
     )
@@ -137,7 +98,7 @@ def test_the_command(cli: Cli, table_7: Path, tmp_path: Path) -> None:
     assert ["English", "en", "5.98", "Latn", "IE:", "Germanic", "8", "(9)"] in lines
     assert ["Gujarati", "gu", "0.03", "Gujr", "IE:", "Indo-Aryan", "x?", "x?", "1"] in lines
     assert ["th", *["x"] * 7, "7"] in lines
-    assert ["50", "15", "11", "38", "48", "11", "7", "9", "41", "11", "11", "202"] in lines
+    assert ["50", "15", "11", "38", "48", "11", "7", "9", "11", "11", "41", "202"] in lines
     rows = {row["code"]: row for row in json.loads(file.read_text(encoding="utf-8"))}
     assert len(rows) == 50
     assert rows["ms"] == {
@@ -155,17 +116,8 @@ def test_the_command(cli: Cli, table_7: Path, tmp_path: Path) -> None:
         "derivation": "0",
         "datasets": 1,
         "printed_datasets": 2,
-        "tasks": ["t7_wikiann"],
+        "tasks": ["wikiann"],
     }
-
-
-def test_the_shipped_suite(cli: Cli) -> None:
-    status, out, err = cli("languages", "--suite", "xtreme_r")
-    assert (status, err) == (0, "")
-    assert "Family index: 16 families / 50 languages = 0.32. Table 8 prints 0.34" in out
-    assert "Datasets: another number is printed for en (9, here 8), fa (3, here 4), jv (1, here 2)" in out
-    lines = [line.split() for line in out.splitlines()]
-    assert ["50", "15", "11", "38", "48", "11", "7", "9", "11", "11", "41", "202"] in lines
 
 
 def test_printed_numbers_belong_to_the_suite_of_the_paper(cli: Cli, write: Callable[..., Path]) -> None:
@@ -184,10 +136,12 @@ def test_an_unknown_task_is_an_error_that_names_it(cli: Cli, write: Callable[...
     status, out, err = cli("languages", "--suite", "mine", "--tasks-from", folder)
     assert (status, out) == (2, "")
     assert "mine.yaml has 2 faults" in err
-    assert "line 5: tasks: No task named 'xquda'. Did you mean 'xquad'?" in err
+    assert "line 5: tasks: No task named 'xquda'. Did you mean 'xquad' or 'xquad_in'?" in err
     assert "No task named 'udposs'. Did you mean 'udpos' or 'udpos_raw'?" in err
     with pytest.raises(UnknownNameError, match=r"No suite named 'mien'\. Did you mean 'mine'"):
         suite_coverage(open_session([folder]).catalog, "mien")
+    status, _, err = cli("languages", "sw", "--suite", "xtreme_r")
+    assert (status, "give it or codes, not both" in err) == (2, True)
 
 
 def test_languages_that_packages_add_are_named_and_not_counted(cli: Cli, write: Callable[..., Path]) -> None:
@@ -225,12 +179,6 @@ def test_a_language_without_a_description(write: Callable[..., Path], languages:
     with pytest.raises(SpecError) as caught:
         suite_coverage(open_session([folder]).catalog, "mine")
     assert f"line 8: {expected}" in str(caught.value)
-
-
-def test_codes_and_a_suite_exclude_each_other(cli: Cli) -> None:
-    status, _, err = cli("languages", "sw", "--suite", "xtreme_r")
-    assert status == 2
-    assert "--suite xtreme_r shows all languages of the suite; give it or codes, not both." in err
 
 
 def test_the_coverage_of_a_suite_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
-from harness.reporting.blocks.remark import sentences
+from harness.reporting.blocks.words import sentences
 from harness.reporting.documents import html_text, latex_text, markdown_text, terminal_text
 from harness.reporting.overview.means import origin_mark, published_means
 from harness.reporting.overview.run_remarks import origin_remarks
-from harness.reporting.render.rows import cell_rows
+from harness.reporting.render.text import cell_rows
 from harness.storage.results import CellResult, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
-from harness_board.document import board_rows
+from harness_board.document import board_rows, language_marks
 from harness_board.gathering import gather
 from harness_board.rendering import board_page, standing
-from harness_board.run_reading import language_marks
 
 SUITE = """\
 suite: mine

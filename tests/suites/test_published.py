@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 
@@ -11,12 +11,11 @@ import pytest
 
 from harness.errors import DuplicateNameError, SpecError, UnknownNameError
 from harness.running.session import Session, open_session
-from harness.scores.suites import overall, task_scores
-from harness.specs.published import PublishedSpec
+from harness.scores.aggregation import overall, task_scores
+from harness.specs.documents import PublishedSpec
 from harness_board.document import Score
 from harness_board.published import published_systems
-
-Cli = Callable[..., tuple[int, str, str]]
+from tests.conftest import Cli
 
 CATALOG = open_session().catalog
 SUITE = CATALOG.suite("xtreme_r")
@@ -67,6 +66,8 @@ def test_what_ships() -> None:
     assert set(PUBLISHED) == {name for name in CATALOG.names("published") if name.startswith("xtreme_r_")}
     assert CATALOG.published("xtreme_r_human") == PUBLISHED["xtreme_r_human"]
     assert CATALOG.published_for("another") == []
+    # They have languages by task: the keys must not count as language codes.
+    assert {"xnli", "wikiann"} & CATALOG.language_codes() == set()
 
 
 @pytest.mark.parametrize("name", COMPLETE)
@@ -139,10 +140,7 @@ scores:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (
-            "  xnly: {accuracy: 50}\n",
-            "line 10: scores.xnly: No task of the suite 'xtreme_r' named 'xnly'. Did",
-        ),
+        ("  xnly: {accuracy: 50}\n", "line 10: scores.xnly: No task of the suite 'xtreme_r' named 'xnly'"),
         (
             "  xquad: {exact_mach: 50}\n",
             "line 10: scores.xquad.exact_mach: No metric named 'exact_mach'. Did",
@@ -166,20 +164,14 @@ scores:
 )
 def test_faults_of_published_scores(cli: Cli, tmp_path: Path, more: str, expected: str) -> None:
     path = tmp_path / "mine.yaml"
+    path.write_text(DOCUMENT.replace("xtreme_r", "xtreme_rr"), encoding="utf-8")
+    assert "line 2: suite: No suite named 'xtreme_rr'" in cli("tasks", "validate", path)[2]
+    path.write_text(DOCUMENT, encoding="utf-8")
+    assert cli("tasks", "validate", path) == (0, "ok  published mine\n", "")
     path.write_text(DOCUMENT + more, encoding="utf-8")
     status, _, err = cli("tasks", "validate", path)
     assert status == 2
     assert expected in err
-
-
-def test_an_unknown_suite(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(DOCUMENT.replace("xtreme_r", "xtreme_rr"), encoding="utf-8")
-    status, _, err = cli("tasks", "validate", path)
-    assert status == 2
-    assert "line 2: suite: No suite named 'xtreme_rr'. Did you mean 'xtreme_r' or 'xtreme'?" in err
-    path.write_text(DOCUMENT, encoding="utf-8")
-    assert cli("tasks", "validate", path) == (0, "ok  published mine\n", "")
 
 
 def test_documents_of_packages_join_the_shipped_ones(tmp_path: Path) -> None:
@@ -187,7 +179,7 @@ def test_documents_of_packages_join_the_shipped_ones(tmp_path: Path) -> None:
     path.write_text(DOCUMENT, encoding="utf-8")
     catalog = open_session([path]).catalog
     assert [spec.label for spec in catalog.published_for("xtreme_r")][:2] == ["Mine", "mBERT"]
-    with pytest.raises(UnknownNameError, match=r"No published scores named 'mina'\. Did you mean 'mine'"):
+    with pytest.raises(UnknownNameError):
         catalog.published("mina")
     path.write_text(DOCUMENT.replace("published: mine", "published: xtreme_r_mbert"), encoding="utf-8")
     with pytest.raises(DuplicateNameError, match="xtreme_r_mbert"):
@@ -230,11 +222,7 @@ def test_a_document_of_several_systems(tmp_path: Path) -> None:
         ("systems:", "label: C\nsystems:", "expected either 'label' and 'scores', or 'systems'"),
         ("items: {xnli", "items: {wikiann", "items names wikiann, which 'scores' does not have"),
         ("en: 1000", "en: 0", "greater than 0"),
-        (
-            "de: 57.1",
-            "deu: 57.1",
-            "'deu' is the Tatoeba code and ISO 639-3 code and ISO 639-2 code of German",
-        ),
+        ("de: 57.1", "deu: 57.1", "'deu' is the Tatoeba code"),
         (
             "B: {scores: {xcopa: {accuracy: 40}}, families: {xcopa",
             "B: {scores: {xcopy: {accuracy: 40}}, families: {xcopy",
@@ -279,15 +267,6 @@ def test_belebele_by_family_has_the_mean_of_its_languages() -> None:
         table = spec.families["belebele"]["accuracy"]
         mean = sum(value * sizes[family] for family, value in table.items()) / sum(sizes.values())
         assert spec.scores["belebele"]["accuracy"] == pytest.approx(mean, abs=0.0501)
-
-
-def test_tasks_are_not_taken_for_languages(cli: Cli, session: Session) -> None:
-    """Published scores and suites have languages by task: the keys must not count as language codes."""
-    assert {"xnli", "wikiann"} & session.catalog.language_codes() == set()
-    assert cli("tasks", "list", "--language", "xnli")[0] == 2
-    status, out, _ = cli("tasks", "list")
-    assert status == 0
-    assert "xtreme_r_mbert" not in out
 
 
 @pytest.mark.parametrize(
@@ -344,35 +323,66 @@ def test_a_published_mean_has_the_error_of_its_release() -> None:
 
 def test_languages_of_their_own_items_add_as_independent_ones() -> None:
     score = _score("mBERT", "tydiqa", "f1")
-    counts = {
-        "en": 440,
-        "ar": 921,
-        "bn": 113,
-        "fi": 782,
-        "id": 565,
-        "ko": 276,
-        "ru": 812,
-        "sw": 499,
-        "te": 669,
-    }
+    counts = dict(en=440, ar=921, bn=113, fi=782, id=565, ko=276, ru=812, sw=499, te=669)
     cells = {code: score.by_language.get(code, 50.0) for code in counts}
     variance = sum(cells[code] * (100 - cells[code]) / n for code, n in counts.items())
     assert score.se == pytest.approx(math.sqrt(variance) / 9)
-
-
-def test_the_items_are_those_of_the_first_release() -> None:
-    score = _score("mBERT", "mlqa", "mlqa_f1")
-    value = score.by_language["de"]
-    assert score.se_by_language["de"] == pytest.approx(math.sqrt(value * (100 - value) / 4517))
+    first_release = _score("mBERT", "mlqa", "mlqa_f1")
+    value = first_release.by_language["de"]
+    assert first_release.se_by_language["de"] == pytest.approx(math.sqrt(value * (100 - value) / 4517))
 
 
 @pytest.mark.parametrize(("task", "metric"), [("wikiann", "chunk_f1"), ("mewslix", "map_at_20")])
 def test_set_level_and_incomparable_scores_have_no_error(task: str, metric: str) -> None:
     score = _score("mBERT", task, metric)
     assert (score.se, score.se_by_language) == (None, {})
-
-
-def test_people_are_not_assumed_to_have_answered_all_items() -> None:
+    # Nor are people assumed to have answered all items.
     systems = {own.label: own for own in published_systems(CATALOG, "xtreme_r", {"accuracy", "f1"})}
-    assert systems["Human"].scores
     assert {own.se for own in systems["Human"].scores} == {None}
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "metric", "languages"),
+    [
+        ("brighter_in_language", "brighter", "multilabel_macro_f1", 24),
+        ("semrel_unsupervised", "semrel", "spearman", 14),
+        ("dialect_copa_zero_shot", "dialect_copa", "accuracy", 9),
+    ],
+)
+def test_a_mean_that_is_ours_is_that_of_the_table(name: str, task: str, metric: str, languages: int) -> None:
+    for system in CATALOG.published(name).each():
+        cells = system.languages[task][metric]
+        assert len(cells) == languages
+        assert fmean(cells.values()) == pytest.approx(system.scores[task][metric], abs=0.006)
+
+
+def test_the_printed_means_of_brighter_are_not_those_of_its_table() -> None:
+    """The cells of its 28 languages have means that are up to 1.2 points lower."""
+    for system in CATALOG.published("brighter_few_shot").each():
+        cells = system.languages["brighter"]["multilabel_macro_f1"]
+        gap = system.scores["brighter"]["multilabel_macro_f1"] - fmean(cells.values())
+        assert len(cells) == 28
+        assert 0.6 < gap < 1.2
+        assert "brighter" in system.errata
+
+
+def test_a_mean_over_questions_is_weighted_by_the_questions_of_a_language() -> None:
+    counts = CATALOG.task("exams").spec.releases["EXAMS multilingual test"].counts
+    assert isinstance(counts, dict)
+    for system in CATALOG.published("national_exams_exams").each():
+        cells = system.languages["exams"]["accuracy"]
+        mean = sum(cells[code] * n for code, n in counts.items()) / sum(counts.values())
+        assert mean == pytest.approx(system.scores["exams"]["accuracy"], abs=ROUNDING)
+
+
+@pytest.mark.parametrize(("task", "metric", "status"), [("semrel", "spearman", 0), ("xnli", "accuracy", 2)])
+def test_only_a_correlation_is_below_0(cli: Cli, tmp_path: Path, task: str, metric: str, status: int) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "published: mine\nlabel: M\nprotocol: frozen\nrecipe: r\nrelease: r\nsource: s\n"
+        f"scores: {{{task}: {{{metric}: 12.0}}}}\nlanguages: {{{task}: {{{metric}: {{en: -16.0}}}}}}\n",
+        encoding="utf-8",
+    )
+    code, _, err = cli("tasks", "validate", path)
+    assert code == status
+    assert ("must be at least 0, got -16" in err) == (status == 2)

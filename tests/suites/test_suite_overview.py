@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.reporting.overview.paper_tables import suite_overview
 from harness.running.session import open_session
-
-Cli = Callable[..., tuple[int, str, str]]
+from tests.conftest import Cli
 
 TABLE_2 = {
     "xnli": ("392,702", "2,490", "5,010", "translations", "15"),

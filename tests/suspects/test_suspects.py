@@ -16,11 +16,10 @@ from harness.cli.main import run_command
 from harness.errors import DataError, UsageError
 from harness.storage.records import ItemRecord
 from harness_suspects.answers import read_answers
-from harness_suspects.deviation import deviate, weight_masses
-from harness_suspects.response import expect
+from harness_suspects.deviation import deviate, expect, weight_masses
 from harness_suspects.signs import _wrong_answers, find_signs
 from harness_suspects.verdict import Judgement, cluster_q, find_families, join_families, judge
-from harness_translation.annotation.key import read_key
+from harness_translation.annotation.items import read_key
 from tests.builders import write_item_run
 from tests.comparison.conftest import item
 from tests.suspects.conftest import CHANCE, MakeRuns, draw_answers

@@ -51,40 +51,15 @@ COUNTER = itertools.count()
 
 
 DECODERS = (
-    "sound-decoder",
-    "no-mask",
-    "covers-all",
-    "deaf-to-sentences",
-    "impatient-generation",
-    "loses-a-sentence",
-    "one-twin",
-    "positive-log-probability",
-    "reads-masks",
-    "shifts-words",
-)
+    "sound-decoder no-mask covers-all deaf-to-sentences impatient-generation loses-a-sentence one-twin "
+    "positive-log-probability reads-masks shifts-words"
+).split()
 WRITERS = (
-    "sound-writer",
-    "sound-rejecter",
-    "cuts-at-tokens",
-    "deaf-to-options-in-a-stream",
-    "first-options-for-all",
-    "first-stop-only",
-    "fixed-seed",
-    "greedy",
-    "ignores-choices",
-    "ignores-json-schema",
-    "ignores-regex",
-    "ignores-stop",
-    "keeps-the-stop",
-    "lower-case-choice",
-    "rejects-choices",
-    "rejects-stop",
-    "samples-at-zero",
-    "samples-at-zero-by-seed",
-    "silently-unconstrained",
-    "unfinished-stop",
-    "unseeded",
-)
+    "sound-writer sound-rejecter cuts-at-tokens deaf-to-options-in-a-stream first-options-for-all "
+    "first-stop-only fixed-seed greedy ignores-choices ignores-json-schema ignores-regex ignores-stop "
+    "keeps-the-stop lower-case-choice rejects-choices rejects-stop samples-at-zero "
+    "samples-at-zero-by-seed silently-unconstrained unfinished-stop unseeded"
+).split()
 """Write and stream texts as their options say."""
 UNDECLARED = ("sound-rejecter", "silently-unconstrained")
 """Have neither `SamplingOptions` nor constraints."""
@@ -97,15 +72,9 @@ DECODER_OFFERS = (
     Capability.SCORES_CONTINUATIONS,
 )
 STREAMERS = (
-    "sound-streamer",
-    "changing-blocks",
-    "deaf-streamer",
-    "loses-a-block",
-    "other-in-a-stream",
-    "streams-for-nothing",
-    "streams-twice",
-    "upset-by-closing",
-)
+    "sound-streamer changing-blocks deaf-streamer loses-a-block other-in-a-stream streams-for-nothing "
+    "streams-twice upset-by-closing"
+).split()
 
 
 class PlantedOptions(SamplingOptions):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.data.translation import store as translation_store
-from harness.data.translation.translators import OpenTranslator, Translation, TranslatorInfo
+from harness.data.translation.services import OpenTranslator, Translation, TranslatorInfo
 
 
 @dataclass

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.data.translation.translators import Translation, TranslatorEntry, TranslatorInfo
+from harness.data.translation.services import Translation, TranslatorEntry, TranslatorInfo
 from harness.hookspecs import hookimpl
 
 

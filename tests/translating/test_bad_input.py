@@ -44,6 +44,23 @@ def test_a_file_of_translations(
     assert all(part in err for part in expected)
 
 
+@pytest.mark.parametrize(
+    ("routes", "expected"),
+    [("{'en->sw': reverse, 'en->xx': revers}", ("'xx'", "'revers'")), ("{'en->sw': reverse}", ("sw->en",))],
+)
+def test_a_routing_table_and_unknown_translators(
+    cli: Cli, tmp_path: Path, routes: str, expected: tuple[str, ...]
+) -> None:
+    path = tmp_path / "routes.yaml"
+    path.write_text(f"routes: {routes}\n", encoding="utf-8")
+    status, _, err = cli("translate", *SAMPLE, "--translator", f"route:{path}")
+    assert status == 2
+    assert all(part in err for part in expected)
+    status, _, err = cli("translate", *SAMPLE, "--translator", "revers")
+    assert status == 2
+    assert "'revers'" in err and "'reverse'" in err
+
+
 def test_a_plan_skips_a_pair_that_a_light_translator_does_not_have(cli: Cli, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "t.jsonl", line("a", "b"))
     given = (*SAMPLE[:-1], "zs,tt,te", "--translator", f"g=file:{path}", "--model", "baseline:char-ngram")
@@ -66,20 +83,6 @@ def test_a_pair_that_another_one_does_not_have_is_an_error_before_it_translates(
         log()
 
 
-@pytest.mark.parametrize("command", ["translate", "plan"])
-def test_an_unknown_translator(cli: Cli, command: str) -> None:
-    model = ("--model", "baseline:char-ngram") if command == "plan" else ()
-    status, _, err = cli(command, *SAMPLE, "--translator", "revers", *model)
-    assert status == 2
-    assert "'revers'" in err and "'reverse'" in err
-
-
-def test_fewer_answers_than_segments(cli: Cli, log: Log) -> None:
-    status, _, err = cli("translate", *SAMPLE, "--translator", "mortal:fewer")
-    assert status != 0
-    assert all(part in err for part in ("'mortal:fewer'", "2 of 3", "sw->en"))
-
-
 def test_truncated_translations_are_counted_and_strict_stops(cli: Cli, log: Log, tmp_path: Path) -> None:
     given = ("translate", *SAMPLE, "--translator", "mortal:short", "--json", tmp_path / "rows.json")
     assert cli(*given)[0] == 0
@@ -92,19 +95,12 @@ def test_truncated_translations_are_counted_and_strict_stops(cli: Cli, log: Log,
     assert rows[1]["faults"]["truncated"] == rows[1]["segments"] == 6
 
 
-def table(folder: Path, **changes: Any) -> Path:
+def table(folder: Path, rows: str = "one\ttwo\none\tthree\n", **changes: Any) -> Path:
     (folder / "a.tsv").write_text("moja\tmbili\nmoja\ttatu\n", encoding="utf-8")
-    (folder / "b.tsv").write_text(changes.pop("rows", "one\ttwo\none\tthree\n"), encoding="utf-8")
-    pair = {
-        "source": "sw",
-        "target": "en",
-        "text": "a.tsv",
-        "translation": "b.tsv",
-        "columns": [0, 1],
-        **changes,
-    }
-    text = json.dumps({"id": "somebody", "pairs": [pair]})
-    (folder / "translations.yaml").write_text(text, encoding="utf-8")
+    (folder / "b.tsv").write_text(rows, encoding="utf-8")
+    pair = {"source": "sw", "target": "en", "text": "a.tsv", "translation": "b.tsv", "columns": [0, 1]}
+    content = json.dumps({"id": "somebody", "pairs": [{**pair, **changes}]})
+    (folder / "translations.yaml").write_text(content, encoding="utf-8")
     return folder
 
 
@@ -129,17 +125,15 @@ def test_files_that_are_aligned_by_row(
 
 
 def xcopa(folder: Path, code: str, *idx: int) -> None:
-    names = {"en": "copa-en/test-en.jsonl"}
-    path = folder / "xcopa" / names.get(code, f"data/{code}/test.{code}.jsonl")
-    texts = {
-        "premise": "p",
-        "choice1": "c",
-        "choice2": "d",
-        "question": "cause",
-        "label": 0,
-        "changed": False,
-    }
+    path = folder / "xcopa" / ("copa-en/test-en.jsonl" if code == "en" else f"data/{code}/test.{code}.jsonl")
+    texts = {"choice1": "c", "choice2": "d", "question": "cause", "label": 0, "changed": False}
     write_rows(path, *({**texts, "premise": f"{code} {number}", "idx": number} for number in idx))
+
+
+def translate(cli: Cli, data: Path, task: str, variant: str) -> tuple[int, str]:
+    selection = ("--tasks", task, "--data", data, "--variants", variant, "--translator", "identity")
+    status, _, err = cli("translate", *selection)
+    return status, err
 
 
 @pytest.mark.parametrize(
@@ -155,53 +149,16 @@ def test_items_that_are_not_those_of_the_language(
 ) -> None:
     xcopa(tmp_path, "en", *english)
     xcopa(tmp_path, "it", *italian)
-    status, _, err = cli(
-        *(
-            "translate",
-            "--tasks",
-            "xcopa:it",
-            "--data",
-            tmp_path,
-            "--variants",
-            "te",
-            "--translator",
-            "identity",
-        )
-    )
+    status, err = translate(cli, tmp_path, "xcopa:it", "te")
     assert status == 1
     assert expected in err
 
 
 def test_more_items_than_the_source_has(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "xnli").mkdir()
     for code, count in (("en", 2), ("sw", 3)):
-        path = tmp_path / "xnli" / f"test-{code}.tsv"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("a premise\ta hypothesis\tneutral\n" * count, encoding="utf-8")
-    status, _, err = cli(
-        *(
-            "translate",
-            "--tasks",
-            "xnli:sw",
-            "--data",
-            tmp_path,
-            "--variants",
-            "bt",
-            "--translator",
-            "identity",
-        )
-    )
+        text = "a premise\ta hypothesis\tneutral\n" * count
+        (tmp_path / "xnli" / f"test-{code}.tsv").write_text(text, encoding="utf-8")
+    status, err = translate(cli, tmp_path, "xnli:sw", "bt")
     assert status == 1
     assert "2 items" in err and "3" in err
-
-
-def test_a_routing_table(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "routes.yaml"
-    path.write_text("routes: {'en->sw': reverse, 'en->xx': revers}\n", encoding="utf-8")
-    status, _, err = cli("translate", *SAMPLE, "--translator", f"route:{path}")
-    assert status == 2
-    assert "'xx'" in err
-    assert "'revers'" in err
-    path.write_text("routes: {'en->sw': reverse}\n", encoding="utf-8")
-    status, _, err = cli("translate", *SAMPLE, "--translator", f"route:{path}")
-    assert status == 2
-    assert "'sw->en: NAME'" in err

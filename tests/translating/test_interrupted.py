@@ -38,10 +38,8 @@ def test_translate_continues(
     # 32 texts in both languages, and the way back of the English ones.
     assert (len(log()), set(log().values())) == (96, {1})
     status, out, _ = cli("translate", *SELECTION, "--dry-run")
-    assert [line.split()[2:] for line in out.splitlines()[2:]] == [
-        ["96", "64", "0", "0"],
-        ["96", "32", "0", "0"],
-    ]
+    assert [line.split()[2:4] for line in out.splitlines()[2:]] == [["96", "64"], ["96", "32"]]
+    assert [line.split()[4:] for line in out.splitlines()[2:]] == [["0", "0"]] * 2
 
 
 def test_a_run_continues(
@@ -100,21 +98,15 @@ def test_shards_are_merged_and_locked(cli: Cli, log: Callable[[], Counter[str]],
     assert metrics(merged) == metrics(whole)
     assert len(metrics(merged)) == 7
     assert Run(merged).manifest.translators == Run(whole).manifest.translators
-    for named in (
-        [whole],
-        ["xnli", "--languages", "sw", "--variants", "zs,tt,te,bt", "--data", "sample", "--recipe", "quick"],
-    ):
+    selection = "xnli --languages sw --variants zs,tt,te,bt --data sample --recipe quick".split()
+    for named in ([whole], selection):
         lock = tmp_path / "xnli.lock.json"
         status, _, err = cli("lock", *named, "--output", lock)
         assert status == 0, err
         views = [(item["language"], item["view"]) for item in json.loads(lock.read_text())["data"]]
-        for item in (
-            ("sw", {}),
-            ("sw", {"variant": "tt"}),
-            ("en", {"variant": "te"}),
-            ("en", {"variant": "bt"}),
-        ):
-            assert item in views
+        assert ("sw", {}) in views
+        for item in (("sw", "tt"), ("en", "te"), ("en", "bt")):
+            assert (item[0], {"variant": item[1]}) in views
         status, _, err = cli(*two, "--locked", lock, "--output", tmp_path / f"locked-{len(named)}")
         assert status == 0, err
 
@@ -141,11 +133,8 @@ def test_two_processes_translate_once(
     log: Callable[[], Counter[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     pytest.importorskip("accelerate")
-    folders = [
-        tmp_path / "site" / "mortal-translator",
-        ROOT,
-        *(ROOT / name for name in ("plugins", "model_adapters", "task_specs")),
-    ]
+    packages = (ROOT / name for name in ("", "plugins", "model_adapters", "task_specs"))
+    folders = [tmp_path / "site" / "mortal-translator", *packages]
     paths = [*map(str, folders), os.environ.get("PYTHONPATH", "")]
     variants = ("--variants", "zs,tt", "--limit", "4", "--train-limit", "10")
     finished = subprocess.run(

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from harness import UsageError, open_session
 from harness.data import TranslatorInfo
-from harness.data.translation.opening import open_engine
+from harness.data.translation.services import open_engine
 from harness_translation.variants.service import ServiceTranslator, chunks, read_options
 
 Server = tuple[str, list[dict[str, Any]]]
@@ -123,9 +123,7 @@ def test_a_service_is_connected_at_the_first_segment() -> None:
 
 
 def test_options_follow_the_reference() -> None:
-    assert read_options("s", "p?url=http://h:1/x&model=a/b", ("url", "model")) == (
-        "p",
-        {"url": "http://h:1/x", "model": "a/b"},
-    )
+    options = {"url": "http://h:1/x", "model": "a/b"}
+    assert read_options("s", "p?url=http://h:1/x&model=a/b", ("url", "model")) == ("p", options)
     with pytest.raises(UsageError, match="'modle'"):
         read_options("s", "p?modle=a", ("url", "model"))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from harness.data.translation import store as translation_store
+from harness.data.translation.services import Translation
 from harness.data.translation.store import TranslationStore
-from harness.data.translation.translators import Translation
 from harness.errors import ContractError, StorageError, UsageError
 
 from .conftest import Counting, Opened
@@ -31,20 +31,19 @@ def test_each_text_is_asked_for_once(tmp_path: Path, opened: Opened) -> None:
 
 
 def test_pairs_and_translators_are_kept_apart(tmp_path: Path, opened: Opened) -> None:
-    engine, other = Counting(), Counting(name="other")
+    engine, other = (
+        Counting(pairs=frozenset({("en", "sw"), ("en", "hi"), ("es", "sw")})),
+        Counting(name="other"),
+    )
     with TranslationStore(tmp_path) as store:
-        for asked, pair in ((engine, "sw"), (engine, "hi"), (other, "sw")):
-            [found] = store.translate(opened(asked), ["x"], "en", pair)
-            assert found.text == f"{pair}:X"
-    assert (len(engine.asked), len(other.asked)) == (2, 1)
-
-
-def test_a_text_of_two_languages_is_two_segments(tmp_path: Path, opened: Opened) -> None:
-    engine = Counting()
-    with TranslationStore(tmp_path) as store:
-        for source in ("es", "pt"):
-            store.translate(opened(engine), ["comida"], source, "en")
-    assert engine.asked == ["comida", "comida"]
+        for asked, source, target in (
+            (engine, "en", "sw"), (engine, "en", "hi"), (engine, "es", "sw"), (other, "en", "sw"),
+        ):  # fmt: skip
+            [translation] = store.translate(opened(asked), ["x"], source, target)
+            assert translation.text == f"{target}:X"
+        with pytest.raises(UsageError, match=r"sw .*en"):
+            store.translate(opened(engine), ["x"], "sw", "en")
+    assert (engine.asked, other.asked) == (["x"] * 3, ["x"])
 
 
 def test_batches_begin_with_the_longest_and_hold_so_many_padded_characters(
@@ -63,17 +62,6 @@ def test_batches_begin_with_the_longest_and_hold_so_many_padded_characters(
     with TranslationStore(tmp_path) as store:
         store.translate(opened(engine), ["a", "bbbb", "cccccc", "dd", "ffffffffffffffff", "e"], "en", "sw")
     assert batches == [["ffffffffffffffff"], ["cccccc", "bbbb"], ["dd", "a", "e"]]
-
-
-def test_white_space_is_not_asked_for(tmp_path: Path, opened: Opened) -> None:
-    engine = Counting()
-    with TranslationStore(tmp_path) as store:
-        assert [item.text for item in store.translate(opened(engine), ["", " ", "x"], "en", "sw")] == [
-            "",
-            " ",
-            "sw:X",
-        ]
-    assert engine.asked == ["x"]
 
 
 def test_after_a_failure_nothing_is_translated_twice(
@@ -101,15 +89,6 @@ def test_two_processes_write_one_store(tmp_path: Path, opened: Opened) -> None:
     assert second.asked == ["c"]
 
 
-def test_a_pair_that_the_translator_does_not_have(tmp_path: Path, opened: Opened) -> None:
-    engine = Counting(pairs=frozenset({("en", "sw")}))
-    with (
-        TranslationStore(tmp_path) as store,
-        pytest.raises(UsageError, match=r"sw .*en"),
-    ):
-        store.translate(opened(engine), ["x"], "sw", "en")
-
-
 def test_fewer_answers_than_segments(tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Counting()
     monkeypatch.setattr(
@@ -130,7 +109,9 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
 def test_order_and_number_are_kept_whatever_the_texts(
     tmp_path: Path, opened: Opened, texts: list[str]
 ) -> None:
+    engine = Counting()
     with TranslationStore(tmp_path) as store:
-        found = store.translate(opened(Counting()), texts, "en", "sw")
+        found = store.translate(opened(engine), texts, "en", "sw")
+    assert all(text.strip() for text in engine.asked)
     assert [item.source for item in found] == texts
     assert [item.text for item in found] == [f"sw:{text.upper()}" if text.strip() else text for text in texts]

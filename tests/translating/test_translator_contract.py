@@ -7,16 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.data.translation.translators import Translation, TranslatorEntry
+from harness.data.translation.services import Translation, TranslatorEntry
 from harness.testing import SENTENCES
 from harness.testing.translator_contract import TranslatorContract
 from harness_translation import harness_register_translators
 
 from .conftest import Counting
-
-
-def declared(name: str) -> TranslatorEntry:
-    return next(entry for entry in harness_register_translators() if entry.name == name)
 
 
 class PlainContract(TranslatorContract):
@@ -25,7 +21,7 @@ class PlainContract(TranslatorContract):
     @pytest.fixture(scope="class")
     @classmethod
     def entry(cls) -> TranslatorEntry:
-        return declared(cls.name)
+        return next(entry for entry in harness_register_translators() if entry.name == cls.name)
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from harness.data.translation.aligners import Aligner, Alignment, Link, WordPair, check_alignments
+from harness.data.translation.services import Aligner, Alignment, Link, WordPair, check_alignments
 from harness.errors import ContractError, DataError, PluginError, UsageError
 from harness.models import TextInput
 from harness.models.requests import SegmentAttention
 from harness.running.session import open_session
 from harness_translation import harness_register_aligners
 from harness_translation.overlap.aligner_file import open_file
+from harness_translation.overlap.command import overlap_table
 from harness_translation.overlap.formula import (
     ItemOverlap,
     OverlapRule,
     important_words,
     item_overlap,
     sentence_overlap,
+    split_words,
+    word_scores,
 )
-from harness_translation.overlap.item import SourceItem
-from harness_translation.overlap.measure import _minus_human
-from harness_translation.overlap.table import overlap_table
-from harness_translation.overlap.word import split_words, word_scores
+from harness_translation.overlap.measure import SourceItem, _minus_human
 
 # A hand-made case with two items of two sentences each, worked out on paper: premise and hypothesis have English
 # scores, target scores and (English word, target word, probability) links.
@@ -73,20 +73,26 @@ def test_equal_scores_are_all_important_or_none() -> None:
     assert important_words(scores, OverlapRule(importance=">")) == set()
 
 
-def test_a_probability_at_the_threshold_is_not_above_it() -> None:
-    own = links([(0, 0, 0.5)])
-    assert sentence_overlap([1.0], [1.0], own, OverlapRule()) == 0
-    assert sentence_overlap([1.0], [1.0], own, OverlapRule(min_probability=0.49)) == 1
-
-
-def test_the_first_link_that_remains_counts() -> None:
-    own = links([(0, 0, 0.2), (0, 1, 0.9), (0, 0, 0.8)])
-    assert sentence_overlap([1.0], [0.0, 1.0], own, OverlapRule()) == 1
-
-
-def test_a_sentence_without_words_has_no_share() -> None:
-    assert sentence_overlap([], [1.0], [], OverlapRule()) is None
-    assert sentence_overlap([1.0], [1.0], [], OverlapRule(denominator="aligned")) is None
+@pytest.mark.parametrize(
+    ("source", "target", "triples", "rule", "share"),
+    [
+        ([1.0], [1.0], [(0, 0, 0.5)], OverlapRule(), 0),
+        ([1.0], [1.0], [(0, 0, 0.5)], OverlapRule(min_probability=0.49), 1),
+        # The first link that remains counts.
+        ([1.0], [0.0, 1.0], [(0, 0, 0.2), (0, 1, 0.9), (0, 0, 0.8)], OverlapRule(), 1),
+        # A sentence without words, or without aligned ones, has no share.
+        ([], [1.0], [], OverlapRule(), None),
+        ([1.0], [1.0], [], OverlapRule(denominator="aligned"), None),
+    ],
+)
+def test_links_above_the_threshold_count(
+    source: list[float],
+    target: list[float],
+    triples: list[tuple[int, int, float]],
+    rule: OverlapRule,
+    share: float | None,
+) -> None:
+    assert sentence_overlap(source, target, links(triples), rule) == share
     assert not ItemOverlap(sentences=(1.0, None)).defined
 
 
@@ -166,72 +172,64 @@ def test_links_are_read_from_a_file_in_their_order(tmp_path: Path) -> None:
     (found,) = aligner.align([PAIR])
     assert found.links == (Link(source=2, target=1, probability=0.87), Link(source=1, target=0))
     check_alignments("file", [PAIR], [found])
-
-
-def test_words_of_a_file_may_hold_spaces_of_other_kinds(tmp_path: Path) -> None:
-    pair = WordPair(source=("10\u202f000", "ans"), target=("一\u3000万\u2028", "年"))
-    aligner = open_file(write(tmp_path, f"{' '.join(pair.source)} ||| {' '.join(pair.target)} ||| 1-1"))
-    (alignment,) = aligner.align([pair])
-    assert alignment.links == (Link(source=1, target=1, probability=1.0),)
-    check_alignments("file", [pair], [alignment])
-
-
-def test_a_file_with_other_words_is_rejected(tmp_path: Path) -> None:
-    aligner = open_file(write(tmp_path, "a cat sle eps ||| paka analala ||| 1-0"))
-    with pytest.raises(DataError, match=r"4 .*'a cat sleeps'.*3"):
-        check_alignments("file", [PAIR], aligner.align([PAIR]))
-
-
-def test_an_unknown_pair_is_named(tmp_path: Path) -> None:
-    aligner = open_file(write(tmp_path, "a cat sleeps ||| paka amelala ||| 1-0"))
-    with pytest.raises(DataError, match="'a cat sleeps' and 'paka analala'"):
-        aligner.align([PAIR])
+    spaced = WordPair(source=("10\u202f000", "ans"), target=("一\u3000万\u2028", "年"))
+    aligner = open_file(write(tmp_path, f"{' '.join(spaced.source)} ||| {' '.join(spaced.target)} ||| 1-1"))
+    (found,) = aligner.align([spaced])
+    assert found.links == (Link(source=1, target=1, probability=1.0),), "words may hold other kinds of spaces"
+    check_alignments("file", [spaced], [found])
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "named"),
     [
-        ("a ||| b", r"links:1: .*\b2\b"),
-        ("a ||| b ||| 0:0", r"links:1: .*'0:0'"),
-        ("a ||| b ||| 0-1", r"links:1: .*'0-1' .*\b1 and 1\b"),
-        ("a ||| b ||| 0-0:1.5", r"links:1: .*'0-0:1.5'"),
+        ("a cat sle eps ||| paka analala ||| 1-0", r"4 .*'a cat sleeps'.*3"),
+        ("a cat sleeps ||| paka amelala ||| 1-0", "'a cat sleeps' and 'paka analala'"),
     ],
 )
-def test_malformed_lines_are_rejected(tmp_path: Path, line: str, found: str) -> None:
+def test_a_file_with_other_words_is_rejected(tmp_path: Path, line: str, named: str) -> None:
+    aligner = open_file(write(tmp_path, line))
+    with pytest.raises(DataError, match=named):
+        check_alignments("file", [PAIR], aligner.align([PAIR]))
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["a ||| b"], r"links:1: .*\b2\b"),
+        (["a ||| b ||| 0:0"], r"links:1: .*'0:0'"),
+        (["a ||| b ||| 0-1"], r"links:1: .*'0-1' .*\b1 and 1\b"),
+        (["a ||| b ||| 0-0:1.5"], r"links:1: .*'0-0:1.5'"),
+        (["a ||| b ||| 0-0", "a ||| b ||| "], r"links:2: .*line 1"),
+    ],
+)
+def test_malformed_lines_are_rejected(tmp_path: Path, lines: list[str], found: str) -> None:
     with pytest.raises(DataError, match=found):
-        open_file(write(tmp_path, line))
+        open_file(write(tmp_path, *lines))
 
 
-def test_a_pair_with_two_sets_of_links_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"links:2: .*line 1"):
-        open_file(write(tmp_path, "a ||| b ||| 0-0", "a ||| b ||| "))
-
-
-def test_a_missing_file_is_named() -> None:
-    with pytest.raises(UsageError, match="'nowhere'"):
-        declared("file").open("nowhere")
-
-
-def test_a_missing_package_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_aligner_without_its_file_or_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = declared("file")
+    for reference, named in (("nowhere", "'nowhere'"), ("", "--aligner file:FILE")):
+        with pytest.raises(UsageError, match=named):
+            file.open(reference)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    given = replace(declared("file"), name="x", needs=("simalign",), install="pip install simalign")
     with pytest.raises(PluginError, match=r"'simalign'.* pip install"):
-        given.open("bert")
+        replace(file, name="x", needs=("simalign",), install="pip install simalign").open("bert")
 
 
-def test_an_aligner_needs_a_name() -> None:
-    with pytest.raises(UsageError, match=r"--aligner file:FILE"):
-        declared("file").open("")
-
-
-def test_links_that_do_not_fit_are_rejected() -> None:
-    outside = Alignment(links=(Link(source=3, target=0),))
-    with pytest.raises(DataError, match=r"3-0 .*3 and 2"):
-        check_alignments("x", [PAIR], [outside])
-    with pytest.raises(ContractError, match="2"):
-        check_alignments("x", [PAIR], [Alignment(links=(Link(source=0, target=0, probability=2),))])
-    with pytest.raises(ContractError, match=r"0 .*1"):
-        check_alignments("x", [PAIR], [])
+@pytest.mark.parametrize(
+    ("alignments", "error", "named"),
+    [
+        ([Alignment(links=(Link(source=3, target=0),))], DataError, r"3-0 .*3 and 2"),
+        ([Alignment(links=(Link(source=0, target=0, probability=2),))], ContractError, "2"),
+        ([], ContractError, r"0 .*1"),
+    ],
+)
+def test_links_that_do_not_fit_are_rejected(
+    alignments: list[Alignment], error: type[Exception], named: str
+) -> None:
+    with pytest.raises(error, match=named):
+        check_alignments("x", [PAIR], alignments)
 
 
 def test_a_plugin_brings_its_own_aligner(install_plugin: Any) -> None:
@@ -242,7 +240,7 @@ from harness import hookimpl
 
 @hookimpl
 def harness_register_aligners():
-    from harness.data.translation.aligners import Aligner
+    from harness.data.translation.services import Aligner
     return [Aligner(name="diagonal", target="with_aligner:Diagonal", licence="MIT", summary="word n to word n",
                     reference="BLANK"),
             Aligner(name="hollow", target="with_aligner:dict", licence="MIT", summary="none", reference="X")]
@@ -251,7 +249,7 @@ class Diagonal:
     def __init__(self, reference):
         self.reference = reference
     def align(self, pairs):
-        from harness.data.translation.aligners import Alignment, Link
+        from harness.data.translation.services import Alignment, Link
         shorter = [min(len(pair.source), len(pair.target)) for pair in pairs]
         return [Alignment(links=tuple(Link(source=n, target=n) for n in range(size))) for size in shorter]
     def identity(self):
@@ -278,11 +276,8 @@ def segment(*pieces: tuple[int, int, float]) -> SegmentAttention:
     return SegmentAttention(starts=starts, ends=ends, scores=scores)
 
 
-def test_words_are_separated_by_spaces() -> None:
-    assert [word.text for word in split_words("  It's  done, now.\n")] == ["It's", "done,", "now."]
-
-
 def test_scripts_without_spaces_are_cut_and_keep_their_punctuation() -> None:
+    assert [word.text for word in split_words("  It's  done, now.\n")] == ["It's", "done,", "now."]
     assert [word.text for word in split_words("“猫坐”。 OK ไทย")] == ["“猫", "坐”。", "OK", "ไ", "ท", "ย"]
     with pytest.raises(DataError, match="--words auto"):
         split_words("猫坐在", "space")
@@ -296,33 +291,24 @@ def test_words_are_stretches_of_the_text_and_hold_all_but_spaces(text: str) -> N
     assert covered == [place for place, character in enumerate(text) if not character.isspace()]
 
 
-def test_pieces_of_a_word_are_summed() -> None:
-    text = "unbelievable story"
-    attention = segment((0, 2, 0.1), (2, 12, 0.2), (13, 18, 0.4))
-    words = split_words(text)
-    assert word_scores(attention, text, words) == pytest.approx((0.3, 0.4))
-    assert word_scores(attention, text, words, "mean") == pytest.approx((0.15, 0.4))
-
-
-def test_a_piece_of_several_words_is_shared_by_characters() -> None:
-    text = "猫坐在"
-    attention = segment((0, 2, 0.6), (2, 3, 0.1))
-    assert word_scores(attention, text, split_words(text)) == pytest.approx((0.3, 0.3, 0.1))
-
-
-def test_the_mark_of_a_words_start_belongs_to_that_word() -> None:
-    text = "a b"
-    attention = segment((0, 1, 0.5), (1, 2, 0.25), (2, 3, 0.125), (3, 3, 0.7))
-    assert word_scores(attention, text, split_words(text)) == pytest.approx((0.5, 0.375))
-
-
-def test_a_piece_outside_of_all_words_is_rejected() -> None:
+@pytest.mark.parametrize(
+    ("text", "pieces", "rule", "expected"),
+    [
+        ("unbelievable story", [(0, 2, 0.1), (2, 12, 0.2), (13, 18, 0.4)], "sum", (0.3, 0.4)),
+        ("unbelievable story", [(0, 2, 0.1), (2, 12, 0.2), (13, 18, 0.4)], "mean", (0.15, 0.4)),
+        # A piece of several words is shared by characters.
+        ("猫坐在", [(0, 2, 0.6), (2, 3, 0.1)], "sum", (0.3, 0.3, 0.1)),
+        # The mark of a word's start belongs to that word.
+        ("a b", [(0, 1, 0.5), (1, 2, 0.25), (2, 3, 0.125), (3, 3, 0.7)], "sum", (0.5, 0.375)),
+        ("a b", [(0, 1, 0.5)], "sum", (0.5, 0.0)),
+    ],
+)
+def test_words_get_the_scores_of_their_pieces(
+    text: str, pieces: list[tuple[int, int, float]], rule: Any, expected: tuple[float, ...]
+) -> None:
+    assert word_scores(segment(*pieces), text, split_words(text), rule) == pytest.approx(expected)
     with pytest.raises(DataError, match=r"'a' .*0 words"):
         word_scores(segment((0, 1, 0.5)), "ab", [])
-
-
-def test_a_word_without_a_piece_has_nothing() -> None:
-    assert word_scores(segment((0, 1, 0.5)), "a b", split_words("a b")) == (0.5, 0.0)
 
 
 @given(st.text(alphabet="ab 猫坐ไท.", min_size=1, max_size=20), st.data())

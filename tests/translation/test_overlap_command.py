@@ -113,14 +113,8 @@ def test_our_own_aligner_and_unspaced_text(
     cli: Any, frozen_run: Run, classifier_folder: Path, tmp_path: Path
 ) -> None:
     report = tmp_path / "overlap.json"
-    given = (
-        "overlap",
-        frozen_run.path,
-        "--aligner",
-        f"own:hf:{classifier_folder}",
-        "--min-probability",
-        0.01,
-    )
+    aligner = f"own:hf:{classifier_folder}"
+    given = ("overlap", frozen_run.path, "--aligner", aligner, "--min-probability", 0.01)
     status, _, err = cli(*given, "--link", "any", "--json", report)
     assert status == 0, err
     found = {row["language"]: row for row in rows(report)}
@@ -187,16 +181,14 @@ def test_links_of_other_words_are_rejected(cli: Any, frozen_run: Run, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (("--aligner", "owl:x"), ("'owl'", "'own'")),
-        (("--aligner", "own:hf:x", "--languages", "xx"), ("'xx'",)),
-        (("--aligner", "own:hf:x", "--tasks", "xnly"), ("'xnly'", "'xnli'")),
-        (("--aligner", "own:hf:x", "--link", "last"), ("--link", "'last'", "'first'", "'any'")),
+        ("--aligner owl:x", ("'owl'", "'own'")),
+        ("--aligner own:hf:x --languages xx", ("'xx'",)),
+        ("--aligner own:hf:x --tasks xnly", ("'xnly'", "'xnli'")),
+        ("--aligner own:hf:x --link last", ("--link", "'last'", "'first'", "'any'")),
     ],
 )
-def test_unknown_names_are_errors(
-    cli: Any, frozen_run: Run, arguments: tuple[str, ...], names: tuple[str, ...]
-) -> None:
-    status, _, err = cli("overlap", frozen_run.path, *arguments)
+def test_unknown_names_are_errors(cli: Any, frozen_run: Run, arguments: str, names: tuple[str, ...]) -> None:
+    status, _, err = cli("overlap", frozen_run.path, *arguments.split())
     assert status == 2
     assert all(name in err for name in names)
 
@@ -230,14 +222,8 @@ def test_the_fit_is_taken_from_the_cache(
 
 
 def test_a_run_needs_english(cli: Any, classifier_folder: Path, tmp_path: Path) -> None:
-    run = evaluate(
-        "xnli",
-        f"hf:{classifier_folder}",
-        languages=("sw",),
-        data="sample",
-        protocols=("frozen",),
-        output=tmp_path / "sw",
-    )
+    model, output = f"hf:{classifier_folder}", tmp_path / "sw"
+    run = evaluate("xnli:sw", model, data="sample", protocols=("frozen",), output=output)
     status, _, err = cli("overlap", run.path, "--aligner", f"own:hf:{classifier_folder}")
     assert status == 2
     assert "--languages en,sw,ur" in err

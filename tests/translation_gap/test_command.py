@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from harness.errors import HarnessError
 from harness_translation.gap.command import app
-from harness_translation.gap.score_file import COLUMNS
+from harness_translation.gap.paper import COLUMNS
 from tests.reporting.html.conftest import check_page
 from tests.translation_gap.conftest import MakeRun, pair
 
@@ -26,6 +26,20 @@ def run_command(*arguments: object) -> str:
 def rows(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return found
+
+
+def write_scores(folder: Path, scores: dict[str, str]) -> Path:
+    """Write a table of printed scores: those of Swahili and Hindi by variant."""
+    lines = [("ZS", "", "en", "90")]
+    for variant, values in scores.items():
+        translator = "" if variant == "ZS" else "g"
+        lines += [
+            (variant, translator, code, value)
+            for code, value in zip(("sw", "hi"), values.split(), strict=False)
+        ]
+    body = ["\t".join(["1", "xnli", "acc", "m", "ORIG", "test", *line]) for line in lines]
+    (folder / "scores.tsv").write_text("\n".join(["\t".join(COLUMNS), *body]) + "\n", encoding="utf-8")
+    return folder / "scores.tsv"
 
 
 @pytest.fixture
@@ -76,33 +90,11 @@ def test_a_row_of_means_is_of_the_same_languages(make_run: MakeRun, tmp_path: Pa
 
 
 def test_a_table_of_scores_gives_rows_in_its_unit(tmp_path: Path) -> None:
-    scores = tmp_path / "scores.tsv"
-    head = "table task metric model train split variant translator lang value".split()
-    lines = [
-        ("ZS", "", "en", "90"),
-        ("ZS", "", "sw", "70.1"),
-        ("TT", "g", "sw", "71.0"),
-        ("BT", "g", "sw", "80.2"),
-    ]
-    body = ["\t".join(["1", "xnli", "acc", "m", "ORIG", "test", *line]) for line in lines]
-    scores.write_text("\n".join(["\t".join(head), *body]) + "\n", encoding="utf-8")
-    output = run_command(
-        "--from-scores", scores, "--json", tmp_path / "d.json", "--output", tmp_path / "d.html"
-    )
-    assert "Table 1: xnli test acc, m, ORIG, g" in output
-    found = {(row["quantity"], row["lang"]): row for row in rows(tmp_path / "d.json")}
-    own = found["delta", "sw"]
-    keys = [
-        "table",
-        "task",
-        "model",
-        "train",
-        "translator",
-        "lang",
-        "quantity",
-        "value",
-        "printed",
-    ]
+    scores = write_scores(tmp_path, {"ZS": "70.1", "TT": "71.0", "BT": "80.2"})
+    files = ("--json", tmp_path / "d.json", "--output", tmp_path / "d.html")
+    assert "Table 1: xnli test acc, m, ORIG, g" in run_command("--from-scores", scores, *files)
+    [own] = [row for row in rows(tmp_path / "d.json") if (row["quantity"], row["lang"]) == ("delta", "sw")]
+    keys = "table task model train translator lang quantity value printed".split()
     assert list(own)[: len(keys)] == keys
     assert [own[key] for key in keys] == ["1", "xnli", "m", "ORIG", "g", "sw", "delta", 9.2, None]
     assert (tmp_path / "d.svg").is_file()
@@ -146,14 +138,7 @@ def test_latex_has_languages_as_columns(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_table_of_a_paper_comes_back(tmp_path: Path) -> None:
-    scores = {"ZS": "70.1 60.2", "TT": "71.0 60.0", "BT": "80.2 70.4"}
-    lines = ["\t".join(COLUMNS), "\t".join(["1", "xnli", "acc", "m", "ORIG", "test", "ZS", "", "en", "90"])]
-    for variant, values in scores.items():
-        for code, value in zip(("sw", "hi"), values.split(), strict=True):
-            by = "" if variant == "ZS" else "g"
-            lines.append("\t".join(["1", "xnli", "acc", "m", "ORIG", "test", variant, by, code, value]))
-    path = tmp_path / "scores.tsv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path = write_scores(tmp_path, {"ZS": "70.1 60.2", "TT": "71.0 60.0", "BT": "80.2 70.4"})
     rows = _latex_rows(run_command("--from-scores", path, "--format", "latex"))
     assert rows == [
         ["", "en", "sw", "hi", "avg"],

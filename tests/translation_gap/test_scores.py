@@ -6,7 +6,6 @@ The paper's tables are in ``golden/translation`` next to the folder that HARNESS
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -18,11 +17,17 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from harness.errors import DataError, UsageError
 from harness.reporting.blocks.chart import BarChart
 from harness.reporting.blocks.model import Charts
-from harness_translation.gap.paper import DerivedRow, derived_rows, derived_sections
-from harness_translation.gap.score_file import COLUMNS, Printed, read_scores
+from harness_translation.gap.paper import (
+    COLUMNS,
+    DerivedRow,
+    Printed,
+    derived_rows,
+    derived_sections,
+    read_scores,
+)
+from tests.builders import published_tables
 
 Row = Mapping[str, str]
-Line = tuple[str, str, str, str, str, str, str, str, str, str]
 HEAD = "\t".join(COLUMNS)
 TRANSLATORS = {"n": "nllb", "g": "google", "": ""}
 """Behind the hyphen of a row's name in the paper: ``BT-g``."""
@@ -52,7 +57,13 @@ def lines() -> list[str]:
 
 
 def test_contrasts_means_and_transfer_gaps_are_exact(tmp_path: Path, lines: list[str]) -> None:
-    found = rows_of(tmp_path / "scores.tsv", lines)
+    unknown = line("TT", "en", "")
+    printed = [line("DELTA", "sw", "8.5"), line("DELTA", "avg", "6.8"), line("BT", "avg", "82.0")]
+    found = rows_of(tmp_path / "scores.tsv", [*lines, unknown, *printed])
+    for lang, quantity, text in (("sw", "delta", "8.5"), ("avg", "delta", "6.8"), ("avg", "mean_bt", "82.0")):
+        number = found["1", lang, quantity].printed
+        assert number is not None and number.text == text
+    assert ("1", "en", "tt") not in found
     expected = {
         ("sw", "delta"): "8.5",
         ("de", "delta"): "4.1",
@@ -71,24 +82,6 @@ def test_contrasts_means_and_transfer_gaps_are_exact(tmp_path: Path, lines: list
     }
     assert found["1", "avg", "delta"].languages == ("de", "sw")
     assert ("1", "avg", "mean_with_source_bt") not in found
-
-
-@pytest.mark.parametrize(
-    ("variant", "lang", "printed", "quantity"),
-    [
-        ("DELTA", "sw", "8.5", "delta"),
-        ("DELTA", "avg", "6.8", "delta"),
-        ("ZS", "avg", "75.0", "mean_zs"),
-        ("BT", "avg", "82.0", "mean_bt"),
-    ],
-)
-def test_a_printed_number_stands_next_to_the_computed_one(
-    tmp_path: Path, lines: list[str], variant: str, lang: str, printed: str, quantity: str
-) -> None:
-    rows = rows_of(tmp_path / "scores.tsv", [*lines, line(variant, lang, printed)])
-    number = rows["1", lang, quantity].printed
-    assert number is not None
-    assert number.text == printed
 
 
 def test_the_source_of_a_language_may_have_its_own_items(tmp_path: Path) -> None:
@@ -121,24 +114,23 @@ def test_broken_lines_are_rejected(
         rows_of(tmp_path / "scores.tsv", [*lines, added])
 
 
-def test_broken_files_are_rejected(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "error", "named"),
+    [
+        (None, UsageError, r"scores\.tsv"),
+        (b"table\ttask\n1\txnli\n", UsageError, "metric model train split variant translator lang value"),
+        (f"{HEAD}\n{line('HT', 'sw', '1')}\n".encode(), DataError, "ZS, TT, TE, BT"),
+        (b"\xff\xfe\x00", DataError, "UTF-8"),
+    ],
+)
+def test_broken_files_are_rejected(
+    tmp_path: Path, content: bytes | None, error: type[Exception], named: str
+) -> None:
     path = tmp_path / "scores.tsv"
-    with pytest.raises(UsageError, match=r"scores.tsv"):
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(error, match=named):
         read_scores(path)
-    path.write_text("table\ttask\n1\txnli\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="metric model train split variant translator lang value"):
-        read_scores(path)
-    path.write_text(f"{HEAD}\n{line('HT', 'sw', '1')}\n", encoding="utf-8")
-    with pytest.raises(DataError, match="ZS, TT, TE, BT"):
-        read_scores(path)
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="UTF-8"):
-        read_scores(path)
-
-
-def test_an_empty_value_is_a_score_that_is_not_known(tmp_path: Path, lines: list[str]) -> None:
-    found = rows_of(tmp_path / "scores.tsv", [*lines, line("TT", "en", "")])
-    assert ("1", "en", "tt") not in found
 
 
 scores_of = st.integers(0, 1000).map(lambda tenths: f"{tenths / 10:.1f}")
@@ -172,23 +164,12 @@ def follows(value: Fraction, printed: Printed) -> bool:
 
 
 @pytest.fixture(scope="module")
-def golden() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder with golden/translation next to it")
-    folder = Path(root).resolve().parent / "golden" / "translation"
-    if not folder.is_dir():
-        pytest.skip(f"there is no folder {folder}")
-    return folder
+def paper() -> list[DerivedRow]:
+    return derived_rows(read_scores(published_tables("translation") / "all_long.tsv"))
 
 
-@pytest.fixture(scope="module")
-def paper(golden: Path) -> list[DerivedRow]:
-    return derived_rows(read_scores(golden / "all_long.tsv"))
-
-
-def table(golden: Path, name: str) -> list[Row]:
-    text = (golden / f"{name}.tsv").read_text(encoding="utf-8")
+def table(name: str) -> list[Row]:
+    text = (published_tables("translation") / f"{name}.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t"))
 
 
@@ -205,8 +186,8 @@ def one(paper: Iterable[DerivedRow], quantity: str, lang: str, **own: str) -> De
     return found[0]
 
 
-def test_the_deltas_of_the_paper(golden: Path, paper: list[DerivedRow]) -> None:
-    rows = table(golden, "recomputed_delta")
+def test_the_deltas_of_the_paper(paper: list[DerivedRow]) -> None:
+    rows = table("recomputed_delta")
     assert len(rows) == 45
     for row in rows:
         own = one(paper, "delta", row["lang"], table=row["table"], train=row["train"], translator="google")
@@ -216,9 +197,9 @@ def test_the_deltas_of_the_paper(golden: Path, paper: list[DerivedRow]) -> None:
         assert follows(own.value, own.printed) == (row["match"] != "NO")
 
 
-def test_the_contrasts_with_nllb(golden: Path, paper: list[DerivedRow]) -> None:
+def test_the_contrasts_with_nllb(paper: list[DerivedRow]) -> None:
     columns = {"delta_n=BT-max(ZS,TT)": "delta", "TE-ZS": "te_zs", "BT-TT": "bt_tt"}
-    rows = table(golden, "recomputed_delta_nllb")
+    rows = table("recomputed_delta_nllb")
     assert len(rows) == 104
     for row in rows:
         group = {"table": row["table"], "train": row["train"], "split": row["split"], "translator": "nllb"}
@@ -232,8 +213,8 @@ TRAIN_ROWS = {"7": "model", "13": "train", "14": "train", "15": "train", "16": "
 MODELS = {"XLM-R": "xlm-roberta-large", "mBERT": "bert-base-multilingual-cased"}
 
 
-def test_the_averages_of_the_paper(golden: Path, paper: list[DerivedRow]) -> None:
-    rows = table(golden, "recomputed_avg")
+def test_the_averages_of_the_paper(paper: list[DerivedRow]) -> None:
+    rows = table("recomputed_avg")
     assert len(rows) == 47
     for row in rows:
         group, name = {"table": row["table"]}, row["row"]
@@ -255,8 +236,8 @@ def test_the_averages_of_the_paper(golden: Path, paper: list[DerivedRow]) -> Non
             assert follows(both.value, own.printed) == (rule == "mean15")
 
 
-def test_the_transfer_gaps_of_the_paper(golden: Path, paper: list[DerivedRow]) -> None:
-    rows = table(golden, "recomputed_transfer_gap")
+def test_the_transfer_gaps_of_the_paper(paper: list[DerivedRow]) -> None:
+    rows = table("recomputed_transfer_gap")
     assert len(rows) == 21
     for row in rows:
         variant, _, translator = row["variant"].partition("-")
@@ -274,35 +255,24 @@ NOT_CELLS = {"text 3.2", "text 4", "text 3.1", "text D"}
 """Errata of the text that no table of scores by version holds: averages, label agreement, the metric, the size."""
 
 
-def test_the_printed_number_of_every_erratum_is_read(golden: Path, paper: list[DerivedRow]) -> None:
-    rows = [row for row in table(golden, "errata") if row["table"] not in NOT_CELLS]
+def test_the_printed_number_of_every_erratum_is_read(paper: list[DerivedRow]) -> None:
+    rows = [row for row in table("errata") if row["table"] not in NOT_CELLS]
     assert len(rows) == 18
     for row in rows:
-        own = _erratum_row(paper, row)
+        group, name = {"table": row["table"]}, row["row"]
+        variant, _, translator = name.partition("-")
+        if row["table"] in TRAIN_ROWS:
+            group["train"], variant, translator = name, "ZS", ""
+        quantity = variant.lower()
+        if row["column"] == "avg" and quantity != "delta":
+            quantity = f"mean_{quantity}"
+        own = one(paper, quantity, row["column"], translator=TRANSLATORS[translator], **group)
         assert own.printed is not None
         assert float(own.printed.exact) == float(row["printed"])
-
-
-def _erratum_row(paper: list[DerivedRow], row: Row) -> DerivedRow:
-    group, name = {"table": row["table"]}, row["row"]
-    variant, _, translator = name.partition("-")
-    if row["table"] in TRAIN_ROWS:
-        group["train"], variant, translator = name, "ZS", ""
-    quantity = variant.lower()
-    if row["column"] == "avg" and quantity != "delta":
-        quantity = f"mean_{quantity}"
-    return one(paper, quantity, row["column"], translator=TRANSLATORS[translator], **group)
-
-
-def test_the_averages_of_pawsx_are_as_published(paper: list[DerivedRow]) -> None:
-    rows = [
-        row
-        for row in paper
-        if row.group.task == "paws-x" and row.quantity.startswith("mean_") and row.printed
-    ]
-    own = [row for row in rows if not row.quantity.startswith("mean_with")]
-    assert len(own) == 8
-    assert all(row.printed is not None and follows(row.value, row.printed) for row in own)
+    means = [row for row in paper if row.group.task == "paws-x" and row.quantity.startswith("mean_")]
+    pawsx = [row for row in means if row.printed and not row.quantity.startswith("mean_with")]
+    assert len(pawsx) == 8
+    assert all(row.printed is not None and follows(row.value, row.printed) for row in pawsx)
 
 
 def test_the_sections_of_the_paper_hold_its_figure(paper: list[DerivedRow]) -> None:

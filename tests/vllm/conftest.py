@@ -122,6 +122,25 @@ def ranker(open_model: Open, stand_in: Any, folders: dict[str, Path]) -> Callabl
     return open_
 
 
+@pytest.fixture(params=["tokenizer here", "server tokenises"])
+def either_ranker(request: pytest.FixtureRequest, ranker: Callable[..., Any]) -> Callable[..., Any]:
+    """As `ranker`, with the tokenizer here, and with that of the server."""
+    given = {"tokenizer": None} if request.param == "server tokenises" else {}
+    return lambda **options: ranker(**{**given, **options})
+
+
+@pytest.fixture
+def chat(open_model: Open, stand_in: Any) -> Callable[..., Any]:
+    """A function that opens the stand-in as a chat endpoint."""
+    return lambda **options: open_model("openai", stand_in.url, **options)
+
+
+@pytest.fixture
+def embedder(open_model: Open, stand_in: Any) -> Callable[..., Any]:
+    """A function that opens the stand-in as a pooling server."""
+    return lambda **options: open_model("vllm", stand_in.url, runner="pooling", **options)
+
+
 @pytest.fixture
 def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program in place of a Python interpreter that has vllm; see `stand_in` for what goes wrong."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_vllm.answers import read_choices
-from harness_vllm.scoring import read_scores
+from harness_vllm.ranking import read_scores
 
 
 def test_choices_are_those_of_their_prompts() -> None:

@@ -19,8 +19,8 @@ OPTIONS = GenerateOptions(max_tokens=8)
 # Chat endpoints ---------------------------------------------------------------------------------------
 
 
-def test_a_text_is_one_user_turn(open_model: Open, stand_in: Any) -> None:
-    model = open_model("openai", stand_in.url)
+def test_a_text_is_one_user_turn(chat: Open, stand_in: Any) -> None:
+    model = chat()
     text, turn = model.generate(["The cat", (Turn(role="user", text="The cat"),)], [OPTIONS] * 2)
     ids = [1, *stand_in.ids("user: The cat"), 2]
     written, ended = stand_in.written(ids, 8)
@@ -35,24 +35,24 @@ def test_a_text_is_one_user_turn(open_model: Open, stand_in: Any) -> None:
     }
 
 
-def test_the_limit_may_have_another_name(open_model: Open, stand_in: Any) -> None:
-    model = open_model("openai", stand_in.url, token_limit_field="max_completion_tokens")
+def test_the_limit_may_have_another_name(chat: Open, stand_in: Any) -> None:
+    model = chat(token_limit_field="max_completion_tokens")
     model.generate(["The cat"], [OPTIONS])
     [request] = stand_in.posted("chat/completions")
     assert request["max_completion_tokens"] == 8
     assert "max_tokens" not in request
 
 
-def test_it_generates_only(open_model: Open, stand_in: Any) -> None:
-    model = open_model("openai", stand_in.url)
+def test_it_generates_only(chat: Open) -> None:
+    model = chat()
     can = {
         capability for capability, protocol in capability_protocols().items() if isinstance(model, protocol)
     }
     assert can == {Capability.GENERATES}
 
 
-def test_a_json_schema_is_the_only_constraint(open_model: Open, stand_in: Any) -> None:
-    model = open_model("openai", stand_in.url)
+def test_a_json_schema_is_the_only_constraint(chat: Open, stand_in: Any) -> None:
+    model = chat()
     schema = {"type": "object"}
     stand_in.missing = {"constraints"}
     with pytest.raises(AdapterError, match="ignored the constraint"):
@@ -71,21 +71,19 @@ def test_a_json_schema_is_the_only_constraint(open_model: Open, stand_in: Any) -
 
 
 def test_the_key_stays_in_the_environment(
-    open_model: Open, stand_in: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    chat: Open, stand_in: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     stand_in.key = "sk-secret"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    model = open_model("openai", stand_in.url)
+    model = chat()
     assert len(model.generate(["a"], [OPTIONS])) == 1
     model.close()
     assert dict(model.identity()) == {"adapter": "openai", "model": "tiny", "host": "127.0.0.1"}
     assert "secret" not in "".join(capfd.readouterr())
 
 
-def test_repeated_requests_are_reported(
-    open_model: Open, stand_in: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
-    model = open_model("openai", stand_in.url)
+def test_repeated_requests_are_reported(chat: Open, stand_in: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    model = chat()
     stand_in.faults += ["500", "429"]
     model.generate(["a"], [OPTIONS])
     model.close()
@@ -95,8 +93,8 @@ def test_repeated_requests_are_reported(
 # Embeddings -------------------------------------------------------------------------------------------
 
 
-def test_vectors_are_unit_rows_in_order(open_model: Open, stand_in: Any) -> None:
-    model = open_model("vllm", stand_in.url, runner="pooling")
+def test_vectors_are_unit_rows_in_order(embedder: Open, stand_in: Any) -> None:
+    model = embedder()
     texts = [f"text {number}" for number in range(70)]
     vectors = model.embed(texts, side="query")
     wanted = np.array([stand_in.embedding(text) for text in texts], np.float64)
@@ -107,9 +105,9 @@ def test_vectors_are_unit_rows_in_order(open_model: Open, stand_in: Any) -> None
     assert model.embed([], side="query").shape[0] == 0
 
 
-def test_prefixes_and_limits_are_sent(open_model: Open, stand_in: Any) -> None:
+def test_prefixes_and_limits_are_sent(embedder: Open, stand_in: Any) -> None:
     given = {"query_prefix": "query: ", "passage_prefix": "passage: "}
-    model = open_model("vllm", stand_in.url, runner="pooling", **given)
+    model = embedder(**given)
     model.embed(["a"], side="query")
     model.embed(["a"], side="passage", options=EmbedOptions(max_length=16))
     model.embed(["a"], side="passage", options=EmbedOptions(prefixes=False, max_length=999))
@@ -119,8 +117,8 @@ def test_prefixes_and_limits_are_sent(open_model: Open, stand_in: Any) -> None:
     assert {request["truncation_side"] for request in sent} == {"right"}
 
 
-def test_what_a_server_does_not_give_is_rejected(open_model: Open, stand_in: Any) -> None:
-    model = open_model("vllm", stand_in.url, runner="pooling")
+def test_what_a_server_does_not_give_is_rejected(embedder: Open) -> None:
+    model = embedder()
     with pytest.raises(CapabilityError, match="from the last layer, not from the layer 'xtreme_r'"):
         model.embed(["a"], side="query", options=EmbedOptions(layer="xtreme_r"))
     with pytest.raises(CapabilityError, match="pools by what its model folder says, not by 'mean'"):
@@ -137,16 +135,16 @@ def test_what_a_server_does_not_give_is_rejected(open_model: Open, stand_in: Any
         ("malformed", "no JSON"),
     ],
 )
-def test_a_wrong_answer_is_never_a_vector(open_model: Open, stand_in: Any, fault: str, message: str) -> None:
-    model = open_model("vllm", stand_in.url, runner="pooling", retries=0)
+def test_a_wrong_answer_is_never_a_vector(embedder: Open, stand_in: Any, fault: str, message: str) -> None:
+    model = embedder(retries=0)
     stand_in.faults.append(fault)
     with pytest.raises(AdapterError, match=message):
         model.embed(["a", "b", "c"], side="query")
 
 
-def test_a_generating_server_does_not_embed(open_model: Open, stand_in: Any) -> None:
+def test_a_generating_server_does_not_embed(embedder: Open, stand_in: Any) -> None:
     stand_in.missing.add("embeddings")
-    model = open_model("vllm", stand_in.url, runner="pooling")
+    model = embedder()
     with pytest.raises(AdapterError, match=r"does not embed.*--runner pooling"):
         model.embed(["a"], side="query")
 
@@ -191,10 +189,8 @@ def test_ignored_stop_strings_and_limits_are_kept_here(
         assert (answer.text, answer.finished, answer.tokens) == (expected, finished, tokens)
 
 
-def test_hidden_reasoning_is_no_part_of_the_limit(
-    open_model: Open, stand_in: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = open_model("openai", stand_in.url)
+def test_hidden_reasoning_is_no_part_of_the_limit(chat: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = chat()
     reply = plain_answer("eins zwei " * 3, 300, completion_tokens_details={"reasoning_tokens": 294})
     monkeypatch.setattr(model._session.client, "post", lambda path, payload: reply)
     [answer] = model.generate(["The cat"], [OPTIONS])
@@ -254,8 +250,8 @@ def test_a_server_without_a_system_role_gets_its_text_in_the_first_user_turn(
         assert len(model.notices()) == 1
 
 
-def test_other_errors_of_a_conversation_stay_what_they_are(open_model: Open, stand_in: Any) -> None:
-    model = open_model("openai", stand_in.url, concurrency=1)
+def test_other_errors_of_a_conversation_stay_what_they_are(chat: Open, stand_in: Any) -> None:
+    model = chat(concurrency=1)
     stand_in.faults += ["400"]
     with pytest.raises(AdapterError, match="planted fault"):
         model.generate([TALK], [OPTIONS])

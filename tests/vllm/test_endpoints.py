@@ -14,8 +14,7 @@ from harness.cli.main import run_command
 from harness.errors import AdapterError, UsageError
 from harness.models.requests import Call, GenerateOptions, HasNotices
 from harness_vllm.client import Client, Unreachable
-from harness_vllm.ranking import CHECKED
-from harness_vllm.scoring import LONGEST
+from harness_vllm.ranking import CHECKED, LONGEST
 
 pytestmark = pytest.mark.thorough
 
@@ -191,7 +190,7 @@ def test_a_server_that_answers_nothing_loses_its_requests(
     open_pair: Open, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The port is open, so the connection is made, but neither requests nor the list of models get an answer."""
-    monkeypatch.setattr("harness_vllm.endpoints.SECONDS_TO_PROVE_LIFE", 0.2)
+    monkeypatch.setattr("harness_vllm.session.SECONDS_TO_PROVE_LIFE", 0.2)
     model = open_pair(concurrency=2, retries=0, timeout=0.5)
     pair[0].hang_seconds = 3.0
     pair[0].faults += ["hang"] * 1000

@@ -53,7 +53,7 @@ _undisturbed: dict[tuple[str, str], Wanted] = {}
 @pytest.fixture
 def model_of(ranker: Open, open_model: Open, stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> Open:
     """A function that opens the adapter with an ability; a hanging server is silent for longer than it waits."""
-    monkeypatch.setattr("harness_vllm.embedder.TEXTS_PER_REQUEST", 2)
+    monkeypatch.setattr("harness_vllm.model.TEXTS_PER_REQUEST", 2)
     stand_in.hang_seconds = 0.5
 
     def open_(ability: str, adapter: str, **options: Any) -> Any:

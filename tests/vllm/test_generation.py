@@ -157,18 +157,16 @@ def test_a_model_without_a_chat_template_says_so(ranker: Ranker, stand_in: Any) 
         ranker().generate([TURNS], [GenerateOptions(max_tokens=8)])
 
 
-@pytest.mark.parametrize("here", [True, False], ids=["tokenizer here", "server tokenises"])
-def test_token_counts(ranker: Ranker, stand_in: Any, folders: dict[str, Path], here: bool) -> None:
-    model = ranker(tokenizer=folders["plain"] if here else None)
+def test_token_counts(either_ranker: Ranker, stand_in: Any) -> None:
+    model = either_ranker()
     counts = model.token_counts(["The cat", "a", TURNS])
     chat = len(stand_in.ids("system: Be short.\nuser: The cat?")) + 2
     assert counts == [len(stand_in.ids("The cat")), 1, chat]
     assert model.context_length() == 64
 
 
-@pytest.mark.parametrize("here", [True, False], ids=["tokenizer here", "server tokenises"])
-def test_subword_counts(ranker: Ranker, stand_in: Any, folders: dict[str, Path], here: bool) -> None:
-    model = ranker(tokenizer=folders["plain"] if here else None)
+def test_subword_counts(either_ranker: Ranker, stand_in: Any) -> None:
+    model = either_ranker()
     texts = ["The cat", "", "कख", "The cat"]
     assert [count.tokens for count in model.subword_counts(texts)] == [
         len(stand_in.ids(text)) for text in texts

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from harness.errors import AdapterError
 from harness.models.requests import LikelihoodRequest
-from harness_vllm.scoring import read_scores
+from harness_vllm.ranking import read_scores
 
 pytestmark = pytest.mark.thorough
 
@@ -36,21 +36,13 @@ def expected(stand_in: Any, ids: list[int], start: int) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("scoring", ["prompt_logprobs", "echo", "auto"])
 @pytest.mark.parametrize("prompts_per_request", [1, 3])
-@pytest.mark.parametrize("here", [True, False], ids=["tokenizer here", "server tokenises"])
 def test_numbers_are_those_of_the_server(
-    ranker: Ranker,
+    either_ranker: Ranker,
     stand_in: Any,
-    folders: dict[str, Path],
     scoring: str,
     prompts_per_request: int,
-    here: bool,
 ) -> None:
-    model = ranker(
-        scoring=scoring,
-        prompts_per_request=prompts_per_request,
-        concurrency=2,
-        tokenizer=folders["plain"] if here else None,
-    )
+    model = either_ranker(scoring=scoring, prompts_per_request=prompts_per_request, concurrency=2)
     answers = model.loglikelihood(requests(PAIRS))
     for (context, continuation), answer in zip(PAIRS, answers, strict=True):
         ids, start = stand_in.ids(context + continuation), len(stand_in.ids(context))
@@ -90,11 +82,10 @@ def test_bos_stands_before_texts_and_empty_contexts(
     assert without.token_logprobs == pytest.approx(expected(stand_in, [eos, *cat], 1))
 
 
-@pytest.mark.parametrize("here", [True, False], ids=["tokenizer here", "server tokenises"])
 def test_a_token_across_the_boundary_belongs_to_the_continuation(
-    ranker: Ranker, stand_in: Any, folders: dict[str, Path], here: bool
+    either_ranker: Ranker, stand_in: Any
 ) -> None:
-    model = ranker(tokenizer=folders["plain"] if here else None)
+    model = either_ranker()
     pairs = [("yes no red ", "green"), ("the cat s", "at")]
     for (context, continuation), answer in zip(pairs, model.loglikelihood(requests(pairs)), strict=True):
         ids = stand_in.ids(context + continuation)
@@ -131,12 +122,9 @@ def test_a_continuation_longer_than_the_context_is_rejected(ranker: Ranker) -> N
         ranker().loglikelihood(requests([("a", " yes" * 90)]))
 
 
-@pytest.mark.parametrize("here", [True, False])
-def test_a_continuation_without_a_token_is_rejected(
-    ranker: Ranker, folders: dict[str, Path], here: bool
-) -> None:
+def test_a_continuation_without_a_token_is_rejected(either_ranker: Ranker) -> None:
     with pytest.raises(AdapterError, match="The continuation of 'The cat' is empty"):
-        ranker(tokenizer=folders["plain"] if here else None).loglikelihood(requests([("The cat", "")]))
+        either_ranker().loglikelihood(requests([("The cat", "")]))
 
 
 def test_the_same_tokens_are_sent_once(ranker: Ranker, stand_in: Any) -> None:
@@ -230,12 +218,9 @@ LABELS = [("The cat sat on the", label) for label in ("!", "?", "=")]
 """Choices of one token each."""
 
 
-@pytest.mark.parametrize("here", [True, False], ids=["tokenizer here", "server tokenises"])
-def test_choices_of_one_token_are_one_prompt(
-    ranker: Ranker, stand_in: Any, folders: dict[str, Path], here: bool
-) -> None:
+def test_choices_of_one_token_are_one_prompt(either_ranker: Ranker, stand_in: Any) -> None:
     stand_in.next_tokens = 0.0005
-    model = ranker(tokenizer=folders["plain"] if here else None)
+    model = either_ranker()
     model.loglikelihood(requests(PAIRS))
     before = len(stand_in.posted("completions"))
     answers = model.loglikelihood(requests([*LABELS, PAIRS[0]]))

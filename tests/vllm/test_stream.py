@@ -57,8 +57,8 @@ def test_a_stream_gives_what_the_method_gives(ranker: Ranker, ability: Any, size
     assert collect(model.stream(Call(ability=ability), [[], []])) == {}
 
 
-def test_a_stream_of_vectors_gives_what_embed_gives(open_model: Ranker, stand_in: Any) -> None:
-    model = open_model("vllm", stand_in.url, runner="pooling", query_prefix="query: ")
+def test_a_stream_of_vectors_gives_what_embed_gives(embedder: Ranker, stand_in: Any) -> None:
+    model = embedder(query_prefix="query: ")
     texts = [f"text {number}" for number in range(70)]
     call = Call(ability="embed", arguments={"side": "query", "options": None})
     wanted = model.embed(texts, side="query")
@@ -69,18 +69,11 @@ def test_a_stream_of_vectors_gives_what_embed_gives(open_model: Ranker, stand_in
     assert sorted(sent) == [1, 8, 29, 32], "a batch crossed the border of a block"
 
 
-def test_a_stream_of_a_chat_endpoint_gives_what_generate_gives(open_model: Ranker, stand_in: Any) -> None:
-    model = open_model("openai", stand_in.url)
-    found = collect(model.stream(Call(ability="generate"), parts(PAIRS, 20)))
-    wanted = model.generate([prompt for prompt, _ in PAIRS], [OPTIONS] * len(PAIRS))
-    assert [found[index] for index in range(len(PAIRS))] == wanted
-
-
-def test_abilities_of_other_models_are_rejected(ranker: Ranker, open_model: Ranker, stand_in: Any) -> None:
+def test_abilities_of_other_models_are_rejected(ranker: Ranker, chat: Ranker, embedder: Ranker) -> None:
     for model in (
         ranker(),
-        open_model("openai", stand_in.url),
-        open_model("vllm", stand_in.url, runner="pooling"),
+        chat(),
+        embedder(),
     ):
         with pytest.raises(CapabilityError, match="'classify'"):
             model.stream(Call(ability="classify"), [])

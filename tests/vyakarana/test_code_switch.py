@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-import typer
 from hypothesis import given, strategies as st
-from typer.testing import CliRunner
 
 from harness.data.readers.conllu import Sentence, Token, read_sentences
-from harness.data.translation.transliterators import Transliterator
-from harness.errors import ContractError, MissingDataError, StorageError, UsageError
+from harness.errors import ContractError, MissingDataError, PluginError, StorageError, UsageError
 from harness_transliteration.indictrans import INDICTRANS
 from harness_transliteration.rules import RULES
 from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file, switch_sentence
-from harness_vyakarana.command import code_switch
-from harness_vyakarana.treebank import jobs_of, language_of, sentence_text
+from harness_vyakarana.treebank import jobs_of, sentence_text
 from tests.builders import released_data
+from tests.vyakarana.conftest import run
 
 TAMIL = """\
 # sent_id = a
@@ -78,35 +76,26 @@ def _switched(source: Path, switch: CodeSwitch) -> str:
     return target.read_bytes().decode()
 
 
+WINDOWS = "\ufeff" + TAMIL.replace("\n", "\r\n")
+
+
 def test_forms_lemmas_and_text_change_and_nothing_else(tmp_path: Path) -> None:
-    source = _write(tmp_path, TAMIL)
-    counts = code_switch_file(source, tmp_path / "out.conllu", ALL)
+    counts = code_switch_file(_write(tmp_path, TAMIL), tmp_path / "out.conllu", ALL)
     assert (tmp_path / "out.conllu").read_bytes().decode() == SWITCHED
     assert (counts.sentences, counts.tokens, counts.switched) == (2, 10, 7)
     assert counts.unknown == {"পথ": 1}
-
-
-def test_as_the_released_files(tmp_path: Path) -> None:
+    assert _switched(_write(tmp_path, WINDOWS), ALL) == "\ufeff" + SWITCHED.replace("\n", "\r\n")
+    stale = TAMIL.replace("# text = பிகாரிலிருந்து  அவர், OK।", "# text = something else")
+    assert "# text = pigaarilirundhu avar, OK.\n" in _switched(_write(tmp_path, stale), ALL)
     lines = _switched(_write(tmp_path, TAMIL), replace(ALL, paper=True)).splitlines()
     assert lines[0].endswith(" seed=0 compat=paper")
     assert lines[2] == "# text = pigaarilirundhu pigaar ilirundhu avar vandhaar , OK ."
     assert not any("Orig=" in line for line in lines)
 
 
-def test_nothing_switched_is_the_source(tmp_path: Path) -> None:
-    windows = "\ufeff\n" + TAMIL.replace("\n", "\r\n").rstrip()
-    for text in (TAMIL, windows):
-        assert _switched(_write(tmp_path, text), replace(ALL, ratio=0.0, noise=1.0)) == text
-
-
-def test_line_ends_and_byte_order_mark_stay(tmp_path: Path) -> None:
-    windows = "\ufeff" + TAMIL.replace("\n", "\r\n")
-    assert _switched(_write(tmp_path, windows), ALL) == "\ufeff" + SWITCHED.replace("\n", "\r\n")
-
-
-def test_a_text_that_does_not_hold_the_forms_is_made_anew(tmp_path: Path) -> None:
-    stale = TAMIL.replace("# text = பிகாரிலிருந்து  அவர், OK।", "# text = something else")
-    assert "# text = pigaarilirundhu avar, OK.\n" in _switched(_write(tmp_path, stale), ALL)
+@pytest.mark.parametrize("text", [TAMIL, WINDOWS.rstrip()])
+def test_nothing_switched_is_the_source(tmp_path: Path, text: str) -> None:
+    assert _switched(_write(tmp_path, text), replace(ALL, ratio=0.0, noise=1.0)) == text
 
 
 def test_an_original_form_that_is_there_is_kept(tmp_path: Path) -> None:
@@ -122,31 +111,24 @@ def test_an_original_form_that_is_there_is_kept(tmp_path: Path) -> None:
 
 
 def _sentences(count: int, length: int = 10) -> list[Sentence]:
-    word = Token(
-        id="1",
-        form="அவர்",
-        lemma="அவர்",
-        upos="PRON",
-        xpos="_",
-        feats="_",
-        head="0",
-        deprel="_",
-        deps="_",
-        misc="_",
+    form = "அவர்"
+    tokens = tuple(
+        Token(str(place), form, form, "PRON", "_", "_", str(place - 1), "_", "_", "_")
+        for place in range(1, length + 1)
     )
-    tokens = tuple(word._replace(id=str(place), head=str(place - 1)) for place in range(1, length + 1))
-    comments = ("# text = " + " ".join(["அவர்"] * length),)
-    return [
-        Sentence(
-            sent_id=f"s{number}", comments=comments, tokens=tokens, words=tokens, heads=tuple(range(length))
-        )
-        for number in range(count)
-    ]
+    comments = (f"# text = {' '.join([form] * length)}",)
+    sentence = Sentence(comments=comments, tokens=tokens, words=tokens, heads=tuple(range(length)))
+    return [replace(sentence, sent_id=f"s{number}") for number in range(count)]
+
+
+def _latin(sentence: Sentence) -> list[str]:
+    """Return the ids of the tokens of a sentence that are in Latin letters."""
+    return [token.id for token in sentence.tokens if token.form.isascii()]
 
 
 def _switchable(sentences: Iterable[Sentence]) -> int:
     """Return how many tokens have a form that is not ASCII."""
-    return sum(not token.form.isascii() for sentence in sentences for token in sentence.tokens)
+    return sum(len(sentence.tokens) - len(_latin(sentence)) for sentence in sentences)
 
 
 def _texts(sentences: Sequence[Sentence], switch: CodeSwitch) -> dict[str | None, str]:
@@ -158,7 +140,7 @@ def test_a_share_of_the_tokens_is_switched() -> None:
     shares = set()
     for sentence in _sentences(400):
         switched = switch_sentence(sentence, replace(ALL, ratio=0.5), counts)
-        shares.add(sum(token.form.isascii() for token in switched.tokens))
+        shares.add(len(_latin(switched)))
     assert len(shares) > 5, "tokens of a sentence are drawn one by one"
     # 4,000 draws: five standard deviations are 0.04.
     assert counts.switched / _switchable(_sentences(400)) == pytest.approx(0.5, abs=0.04)
@@ -178,11 +160,7 @@ def test_more_is_switched_where_the_ratio_is_higher() -> None:
     """Nested: what is switched at a low ratio is switched at a higher one, so that ratios can be compared."""
     for sentence in _sentences(20):
         chosen = [
-            {
-                t.id
-                for t in switch_sentence(sentence, replace(ALL, ratio=ratio), SwitchCounts()).tokens
-                if t.form.isascii()
-            }
+            {*_latin(switch_sentence(sentence, replace(ALL, ratio=ratio), SwitchCounts()))}
             for ratio in (0.2, 0.5, 0.9, 1.0)
         ]
         assert all(low <= high for low, high in pairwise(chosen))
@@ -269,34 +247,6 @@ def _assert_parallel(source: Sentence, switched: Sentence) -> None:
     )
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("name", "language"),
-    [
-        ("ud/UD_Tamil-TTB/ta_ttb-ud-dev.conllu", "ta"),
-        ("ud/UD_Hindi-PUD/hi_pud-ud-test.conllu", "hi"),
-        ("vyakarana/tamil/CG-TTB/train.conllu", "ta"),
-    ],
-)
-def test_real_treebanks(name: str, language: str, tmp_path: Path) -> None:
-    root = released_data()
-    source, target = root / name, tmp_path / "out.conllu"
-    counts = code_switch_file(source, target, CodeSwitch(engine=RULES, language=language))
-    # What is not ASCII and stays: quotation marks, dashes, Latin letters with accents.
-    switchable = _switchable(read_sentences(source))
-    assert counts.switched / switchable > 0.99
-    assert not counts.unknown
-    for old, new in zip(read_sentences(source), read_sentences(target), strict=True):
-        _assert_parallel(old, new)
-        assert not any(map(_indic, (token.form + token.lemma for token in new.tokens)))
-        assert not any(_indic(line) for line in new.comments if line.startswith("# text ="))
-    half = CodeSwitch(engine=RULES, language=language, ratio=0.5)
-    counts = code_switch_file(source, target, half)
-    assert counts.switched / switchable == pytest.approx(0.5, abs=0.03)
-    code_switch_file(source, target, replace(half, ratio=0.0))
-    assert target.read_bytes() == source.read_bytes()
-
-
 def test_the_released_treebank_is_reproduced(tmp_path: Path) -> None:
     """csCG-TTB of Patil et al. (2021), whole files, but for our header: their engine on their CG-TTB."""
     root = released_data()
@@ -314,16 +264,16 @@ def test_the_released_treebank_is_reproduced(tmp_path: Path) -> None:
 # Rejected input --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["ratio", "noise"])
-@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
-def test_a_share_outside_of_its_range_is_rejected(option: str, share: float) -> None:
-    with pytest.raises(UsageError, match=f"{option} .*{share}"):
-        CodeSwitch(engine=RULES, language="ta", **{option: share})  # type: ignore[arg-type]
-
-
-def test_a_language_that_the_engine_does_not_know_is_rejected() -> None:
-    with pytest.raises(UsageError, match=r"'rules' .*'ur'.*hi, .*ta"):
-        CodeSwitch(engine=RULES, language="ur")
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *((name, share) for name in ("ratio", "noise") for share in (-0.1, 1.5, float("nan"))),
+        ("language", "ur"),
+    ],
+)
+def test_an_option_out_of_range_is_rejected(option: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"{option}.*{value}"):
+        replace(ALL, **{option: value})
 
 
 @pytest.mark.parametrize(
@@ -335,128 +285,55 @@ def test_an_engine_that_breaks_its_contract_is_an_error(answer: Callable[[Sequen
         switch_sentence(_sentences(1)[0], replace(ALL, engine=engine), SwitchCounts())
 
 
-def test_the_record_is_frozen() -> None:
-    with pytest.raises(AttributeError):
-        RULES.name = "other"  # type: ignore[misc]
-    assert isinstance(RULES, Transliterator)
-
-
-CODE_SWITCH_COMMAND_TAMIL = """\
-# sent_id = a
-# text = அவர் OK
-1	அவர்	அவர்	PRON	_	Case=Nom	0	root	_	_
-2	OK	ok	INTJ	_	_	1	discourse	_	_
-
-# sent_id = b
-# text = வீடு পথ
-1	வீடு	வீடு	NOUN	_	_	0	root	_	_
-2	পথ	পথ	NOUN	_	_	1	dep	_	_
-
-"""
-CODE_SWITCH_COMMAND_SWITCHED = [
-    "# code_switch = engine=rules version=1 licence=Apache-2.0 language=ta source=ta_x.conllu "
-    "source_licence=unknown ratio=1.0 noise=0.0 seed=0",
-    "# sent_id = a",
-    "# text = avar OK",
-    "1	avar	avar	PRON	_	Case=Nom	0	root	_	Orig=அவர்",
-    "2	OK	ok	INTJ	_	_	1	discourse	_	_",
-    "",
-    "# sent_id = b",
-    "# text = veedu পথ",
-    "1	veedu	veedu	NOUN	_	_	0	root	_	Orig=வீடு",
-    "2	পথ	পথ	NOUN	_	_	1	dep	_	_",
-    "",
-]
-
-
-@pytest.fixture
-def command() -> Callable[..., tuple[int, str]]:
-    app = typer.Typer()
-    app.command()(code_switch)
-
-    def run(*arguments: object) -> tuple[int, str]:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result.exit_code, result.output
-
-    return run
-
-
-def test_a_file_gives_a_file_and_a_folder_a_folder(
-    command: Callable[..., tuple[int, str]], tmp_path: Path
-) -> None:
+def test_a_file_gives_a_file_and_a_folder_a_folder(tmp_path: Path) -> None:
     source = tmp_path / "in"
     (source / "deep").mkdir(parents=True)
-    first, second = (
-        _write(source, CODE_SWITCH_COMMAND_TAMIL),
-        _write(source / "deep", CODE_SWITCH_COMMAND_TAMIL, "ta_y.conllu"),
+    first, second = _write(source, TAMIL), _write(source / "deep", TAMIL, "ta_y.conllu")
+    output = run("code-switch", first, "--out", tmp_path / "one.conllu")
+    assert (
+        "7 of 10 tokens switched, 0 respelt, in 2 sentences of 1 file(s), by rules 1 (Apache-2.0)." in output
     )
-    status, out = command(first, "--out", tmp_path / "one.conllu")
-    assert status == 0
-    assert "2 of 4 tokens switched, 0 respelt, in 2 sentences of 1 file(s), by rules 1 (Apache-2.0)." in out
-    assert "পথ (1)" in out
-    assert (tmp_path / "one.conllu").read_text(encoding="utf-8").splitlines() == CODE_SWITCH_COMMAND_SWITCHED
-    status, _ = command(source, "--out", tmp_path / "out", "--ratio", 0.5, "--noise", 1, "--seed", 3)
-    assert status == 0
+    assert "পথ (1)" in output
+    assert (tmp_path / "one.conllu").read_text(encoding="utf-8") == SWITCHED
+    run("code-switch", source, "--out", tmp_path / "out", "--ratio", 0.5, "--noise", 1, "--seed", 3)
     for path in (first, second):
         written = (tmp_path / "out" / path.relative_to(source)).read_text(encoding="utf-8")
         assert " ratio=0.5 noise=1.0 seed=3\n" in written
-        assert written.count("\n") == CODE_SWITCH_COMMAND_TAMIL.count("\n") + 1
+        assert written.count("\n") == TAMIL.count("\n") + 1
+    with pytest.raises(StorageError):
+        run("code-switch", first, "--out", first / "out.conllu")
 
 
-def test_an_engine_of_a_plugin(
-    command: Callable[..., tuple[int, str]], install_plugin: Callable[..., Path], tmp_path: Path
-) -> None:
-    install_plugin(
-        "with_engine",
-        """
+ENGINES = """
 from harness import hookimpl
-
-@hookimpl
-def harness_register_transliterators():
-    from harness.data.translation.transliterators import Transliterator
-    return [Transliterator(name="x", version="9", licence="MIT", languages=None, summary="x",
-                           transliterate=lambda words, language: ["x" for word in words])]
-""",
-    )
-    source = _write(tmp_path, CODE_SWITCH_COMMAND_TAMIL, "plain.conllu")
-    command(
-        source, "--out", tmp_path / "out.conllu", "--engine", "x", "--language", "qq", "--compat", "paper"
-    )
-    lines = (tmp_path / "out.conllu").read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("# code_switch = engine=x version=9 licence=MIT language=qq ")
-    assert lines[2] == "# text = x x"
-
-
-def test_an_engine_that_is_not_ready_says_why(
-    command: Callable[..., tuple[int, str]], tmp_path: Path, install_plugin: Callable[..., Path]
-) -> None:
-    install_plugin(
-        "not_ready",
-        """
-from harness import hookimpl
+from harness.data.translation.services import Transliterator
 from harness.errors import PluginError
-from harness.data.translation.transliterators import Transliterator
 
 def ready():
     raise PluginError("buy it first")
 
 @hookimpl
 def harness_register_transliterators():
-    return [Transliterator(name="x", version="9", licence="MIT", languages=None, summary="x", ready=ready,
-                           transliterate=lambda words, language: list(words))]
-""",
-    )
-    with pytest.raises(Exception, match="buy it first"):
-        command(
-            _write(tmp_path, CODE_SWITCH_COMMAND_TAMIL), "--out", tmp_path / "out.conllu", "--engine", "x"
-        )
-    assert not (tmp_path / "out.conllu").exists()
+    engine = dict(version="9", licence="MIT", languages=None, summary="x",
+                  transliterate=lambda words, language: ["x" for word in words])
+    return [Transliterator(name="x", **engine), Transliterator(name="unready", ready=ready, **engine)]
+"""
+
+
+def test_an_engine_of_a_plugin(install_plugin: Callable[..., Path], tmp_path: Path) -> None:
+    install_plugin("with_engine", ENGINES)
+    source, target = _write(tmp_path, TAMIL, "plain.conllu"), tmp_path / "out.conllu"
+    with pytest.raises(PluginError, match="buy it first"):
+        run("code-switch", source, "--out", target, "--engine", "unready", "--language", "qq")
+    assert not target.exists()
+    run("code-switch", source, "--out", target, "--engine", "x", "--language", "qq", "--compat", "paper")
+    lines = target.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# code_switch = engine=x version=9 licence=MIT language=qq ")
+    assert lines[2] == "# text = x x x x x x x x"
 
 
 def test_bad_paths_are_rejected(tmp_path: Path) -> None:
-    source = _write(tmp_path, CODE_SWITCH_COMMAND_TAMIL)
+    source = _write(tmp_path, TAMIL)
     (tmp_path / "empty").mkdir()
     for path, out, error in (
         (source, tmp_path, UsageError),
@@ -469,19 +346,3 @@ def test_bad_paths_are_rejected(tmp_path: Path) -> None:
         named = path if error is MissingDataError else out
         with pytest.raises(error, match=str(named)):
             jobs_of(path, out)
-
-
-def test_an_output_that_cannot_be_written_is_an_error(
-    command: Callable[..., tuple[int, str]], tmp_path: Path
-) -> None:
-    source = _write(tmp_path, CODE_SWITCH_COMMAND_TAMIL)
-    with pytest.raises(StorageError, match="cannot be written"):
-        command(source, "--out", source / "out.conllu")
-
-
-def test_the_language_is_the_beginning_of_the_name() -> None:
-    assert language_of(Path("x/ta_ttb-ud-dev.conllu")) == "ta"
-    assert language_of(Path("qhe_hiencs-ud-dev.conllu")) == "qhe"
-    for name in ("train.conllu", "test_A.conllu", "TA_x.conllu"):
-        with pytest.raises(UsageError, match="--language"):
-            language_of(Path(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
@@ -94,24 +95,6 @@ def test_what_agrees_in_default_mode(hindi: tuple[Sentence, ...], grammars: dict
     # Plural: थे and थीं.
     assert forms(masculine["hi-13"], 4) == "थे"
     assert forms(feminine["hi-12"], 4) == "थीं"
-
-
-def test_function_words_and_structure_stay(hindi: tuple[Sentence, ...], grammars: dict[str, Grammar]) -> None:
-    for mode in MODES:
-        made = generated(hindi, grammars["hi"], mode)
-        for source in hindi:
-            for number in range(4):
-                variant = made[variant_id(source.sent_id or "", number)]
-                assert variant.heads == source.heads
-                for old, new in zip(source.words, variant.words, strict=True):
-                    assert (old.id, old.upos, old.xpos, old.deprel) == (
-                        new.id,
-                        new.upos,
-                        new.xpos,
-                        new.deprel,
-                    )
-                    if old.upos in ("PUNCT", "SCONJ", "PART"):
-                        assert old == new
 
 
 def test_genders_in_paper_mode(hindi: tuple[Sentence, ...], grammars: dict[str, Grammar]) -> None:
@@ -221,13 +204,6 @@ def test_sandhi_fits_the_next_word(tamil: tuple[Sentence, ...], grammars: dict[s
     assert seen == {"க்", "ச்", "த்", "ப்", "ை"}
 
 
-def test_a_word_without_a_key_feature_stays_in_paper_mode(
-    hindi: tuple[Sentence, ...], grammars: dict[str, Grammar]
-) -> None:
-    made = generated(hindi, grammars["hi"], PAPER)
-    assert {made[f"hi-02-org{n}"].words[5].form for n in range(1, 5)} == {"सोता"}  # VERB without Person
-
-
 def test_the_report_counts_every_step(hindi: tuple[Sentence, ...], grammars: dict[str, Grammar]) -> None:
     generator = Generator(grammars["hi"], DonorPool(grammars["hi"], DEFAULT).add(hindi))
     for sentence in hindi:
@@ -248,17 +224,10 @@ def test_the_ladder_is_climbed_where_a_cell_is_thin(
     hindi: tuple[Sentence, ...], grammars: dict[str, Grammar]
 ) -> None:
     """Without Person on the donors, nouns are found one step down; the step is counted."""
-    from dataclasses import replace
-
-    bare = [
-        replace(
-            s,
-            words=tuple(w._replace(feats=w.feats.replace("|Person=3", "")) for w in s.words),
-            sent_id=f"x{s.sent_id}",
-        )
-        for s in hindi
-    ]
-    generator = Generator(grammars["hi"], DonorPool(grammars["hi"], DEFAULT).add(bare))
+    donors = []
+    for sentence in hindi:
+        words = tuple(word._replace(feats=word.feats.replace("|Person=3", "")) for word in sentence.words)
+        donors.append(replace(sentence, words=words, sent_id=f"x{sentence.sent_id}"))
+    generator = Generator(grammars["hi"], DonorPool(grammars["hi"], DEFAULT).add(donors))
     generator.variants(hindi[1])
-    assert generator.report.stepped["NOUN", 1] == 8
-    assert generator.report.stepped["NOUN", 0] == 0
+    assert (generator.report.stepped["NOUN", 0], generator.report.stepped["NOUN", 1]) == (0, 8)

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from harness.data.readers.conllu import Token, read_sentences
 from harness.errors import DuplicateNameError, SpecError, UnknownNameError
-from harness_vyakarana.command import app
-from harness_vyakarana.grammar import Grammar, grammar_of, load_grammars
-from harness_vyakarana.paradigm import ParadigmPlace, Paradigms
+from harness_vyakarana.grammar import Grammar, ParadigmPlace, Paradigms, grammar_of, load_grammars
+from tests.vyakarana.conftest import run
 
 SMALL = """
 language: xx
@@ -26,14 +24,6 @@ content:
 def word(form: str, lemma: str, upos: str) -> Token:
     empty = dict.fromkeys(("xpos", "feats", "deps", "misc"), "_")
     return Token(id="1", form=form, lemma=lemma, upos=upos, head="0", deprel="root", **empty)
-
-
-def test_the_languages_that_come_with_the_plugin(grammars: dict[str, Grammar]) -> None:
-    assert sorted(grammars) == ["hi", "mr", "ta", "ur"]
-    assert grammars["hi"].variants == grammars["ur"].variants == ("same", "opposite", "Masc", "Fem")
-    assert grammars["ta"].variants == ("same",) * 4
-    assert grammars["mr"].variants == ("same", "Masc", "Fem", "Neut")
-    assert grammars["hi"].paper.flips == ("NOUN", "PROPN", "VERB", "ADJ", "ADV", "ADP")
 
 
 def test_the_gender_of_a_noun_by_variant(grammars: dict[str, Grammar]) -> None:
@@ -96,33 +86,35 @@ def test_hindi_paradigms(
     assert (found and paradigms.form(found, other, place)) == wanted
 
 
-def test_perfectives_are_distinguished_from_infinitives(grammars: dict[str, Grammar]) -> None:
+@pytest.mark.parametrize(
+    ("form", "lemma", "slot"),
+    [
+        ("बना", "बनना", "perfective"),
+        ("जाना", "जाना", "infinitive"),
+        ("जाना", "जानना", "perfective"),
+        ("जीता", "जीतना", "perfective"),
+        ("सोता", "सो", "imperfective"),
+    ],
+)
+def test_perfectives_are_distinguished_from_infinitives(
+    grammars: dict[str, Grammar], form: str, lemma: str, slot: str
+) -> None:
     paradigms = Paradigms(grammars["hi"])
-    slots = {}
-    for form, lemma in (
-        ("बना", "बनना"),
-        ("जाना", "जाना"),
-        ("जाना", "जानना"),
-        ("जीता", "जीतना"),
-        ("सोता", "सो"),
-    ):
-        found = paradigms.find(word(form, lemma, "VERB"), "Masc")
-        assert found is not None
-        slots[form, lemma] = paradigms.slot(found).partition(":")[0]
-    assert list(slots.values()) == ["perfective", "infinitive", "perfective", "perfective", "imperfective"]
+    inflection = paradigms.find(word(form, lemma, "VERB"), "Masc")
+    assert inflection is not None
+    assert paradigms.slot(inflection).partition(":")[0] == slot
 
 
 def test_marathi_and_urdu_paradigms(grammars: dict[str, Grammar]) -> None:
     marathi, urdu = Paradigms(grammars["mr"]), Paradigms(grammars["ur"])
-    found = marathi.find(word("होता", "असणे", "AUX"), "Masc")
-    assert found is not None
-    assert marathi.form(found, "Neut", ParadigmPlace(number="Sing", oblique=False)) == "होते"
-    found = urdu.find(word("تھا", "تھا", "AUX"), "Masc")
-    assert found is not None
-    assert urdu.form(found, "Fem", ParadigmPlace(number="Plur", oblique=False)) == "تھی"
-    found = urdu.find(word("کی", "کا", "ADP"), "Fem")
-    assert found is not None
-    assert urdu.form(found, "Masc", ParadigmPlace(number="Sing", oblique=False)) == "کا"
+    for paradigms, token, gender, other, number, wanted in (
+        (marathi, word("होता", "असणे", "AUX"), "Masc", "Neut", "Sing", "होते"),
+        (urdu, word("تھا", "تھا", "AUX"), "Masc", "Fem", "Plur", "تھی"),
+        (urdu, word("کی", "کا", "ADP"), "Fem", "Masc", "Sing", "کا"),
+    ):
+        inflection = paradigms.find(token, gender)
+        assert inflection is not None
+        assert paradigms.form(inflection, other, ParadigmPlace(number=number, oblique=False)) == wanted
 
 
 def test_definitions_of_other_folders(tmp_path: Path) -> None:
@@ -186,7 +178,7 @@ def harness_register_grammars():
 
 @hookimpl
 def harness_register_transliterators():
-    from harness.data.translation.transliterators import Transliterator
+    from harness.data.translation.services import Transliterator
 
     return [Transliterator(name="shout", version="1", licence="MIT", languages=None, summary="x",
                            transliterate=lambda words, language: [word.upper() for word in words])]
@@ -233,12 +225,6 @@ def install(install_plugin: Callable[..., Path], grammar: str = POLISH) -> None:
     )
 
 
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def test_a_language_of_a_plugin_is_generated_checked_and_switched(
     install_plugin: Callable[..., Path], source: Path, tmp_path: Path
 ) -> None:
@@ -261,18 +247,23 @@ def test_a_language_of_a_plugin_is_generated_checked_and_switched(
 
 def test_a_language_that_no_plugin_defines_is_rejected(source: Path, tmp_path: Path) -> None:
     for arguments in (["colorless-green", source, "--out", tmp_path / "out"], ["check", source, source]):
-        result = CliRunner().invoke(app, list(map(str, arguments)))
-        assert isinstance(result.exception, UnknownNameError)
-        assert result.exception.name == "pl"
+        with pytest.raises(UnknownNameError) as caught:
+            run(*arguments)
+        assert caught.value.name == "pl"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [("language: pl", "language: hi", DuplicateNameError), ("genders", "genera", SpecError)],
+)
 def test_a_language_is_defined_once_and_without_faults(
-    install_plugin: Callable[..., Path], source: Path, tmp_path: Path
+    install_plugin: Callable[..., Path],
+    source: Path,
+    tmp_path: Path,
+    old: str,
+    new: str,
+    error: type[Exception],
 ) -> None:
-    install(install_plugin, POLISH.replace("language: pl", "language: hi"))
-    result = CliRunner().invoke(app, ["colorless-green", str(source), "--out", str(tmp_path / "out")])
-    assert isinstance(result.exception, DuplicateNameError)
-    install(install_plugin, POLISH.replace("genders", "genera"))
-    result = CliRunner().invoke(app, ["colorless-green", str(source), "--out", str(tmp_path / "out")])
-    assert isinstance(result.exception, SpecError)
-    assert "pl.yaml" in str(result.exception)
+    install(install_plugin, POLISH.replace(old, new))
+    with pytest.raises(error, match=r"pl\.yaml"):
+        run("colorless-green", source, "--out", tmp_path / "out")

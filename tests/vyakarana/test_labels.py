@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, strategies as st
-from sklearn.metrics import f1_score
 
 from harness.data.readers.conllu import Sentence, TreebankError, read_sentences
 from harness_vyakarana.code_switch import respell, spelling_variants
@@ -92,36 +90,6 @@ def test_an_ergative_subject_is_no_strict_item(hindi: tuple[Sentence, ...]) -> N
     assert strict_agreement_items(hindi[0]) == []
 
 
-def test_labels_of_ttb(data_root: Path) -> None:
-    """Vyakarana, table 2 (GCM); the other counts were taken from the files with awk."""
-    wanted = {"train": (2868, 262, (1, 11)), "dev": (550, 65, (1, 12)), "test": (814, 98, (2, 10))}
-    for split, (cases, verbs, depths) in wanted.items():
-        sentences = list(read_sentences(data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{split}.conllu"))
-        assert sum(label is not None for s in sentences for label in case_labels(s)) == cases
-        assert sum(len(agreement_items(s)) for s in sentences) == verbs
-        found = [depth_label(s) for s in sentences]
-        assert (min(found), max(found)) == depths
-
-
-@pytest.mark.parametrize(("label", "count", "score"), [(3, 332, 0.0716), (4, 376, 0.0898)])
-def test_degenerate_depths_of_the_paper(data_root: Path, label: int, count: int, score: float) -> None:
-    """Table 5 reports constants: CG-TTB's test is four times TTB's train without its sentence of three words."""
-    sentences = list(read_sentences(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu"))
-    gold = [depth_label(s) for s in sentences if len(s.words) > 3 for _ in range(4)]
-    assert (len(gold), gold.count(label)) == (1596, count)
-    constant = f1_score(gold, [label] * len(gold), average="weighted")
-    assert round(constant, 4) == score
-    share = count / len(gold)
-    assert constant == pytest.approx(2 * share**2 / (1 + share))
-
-
-def test_degenerate_case_of_the_paper(data_root: Path) -> None:
-    sentences = list(read_sentences(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu"))
-    gold = [label for s in sentences for label in case_labels(s) if label is not None]
-    assert Counter(gold).most_common(1)[0][0] == "Nom"
-    assert round(f1_score(gold, ["Nom"] * len(gold), average="weighted"), 4) == 0.5603
-
-
 SIZES = {"train": (480, 7956, 3256), "dev": (320, 5052, 2200), "test": (1596, 25304, 11472)}
 """Sentences, words and items of case marking by split of CG-TTB."""
 SOURCES = {"train": "test", "dev": "dev", "test": "train"}
@@ -131,11 +99,6 @@ def size(path: Path) -> tuple[int, int, int]:
     sentences = list(read_sentences(path))
     cases = sum(label is not None for sentence in sentences for label in case_labels(sentence))
     return len(sentences), sum(len(sentence.words) for sentence in sentences), cases
-
-
-@pytest.mark.parametrize("split", ["train", "dev"])
-def test_released_files(data_root: Path, split: str) -> None:
-    assert size(data_root / f"vyakarana/tamil/CG-TTB/{split}.conllu") == SIZES[split]
 
 
 @pytest.mark.parametrize("mode", MODES)

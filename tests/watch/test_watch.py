@@ -19,10 +19,9 @@ from harness.registry.registry import Registry
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
 from harness_watch import following
-from harness_watch.checkpoint import LAST_FILE, CheckpointFolder
+from harness_watch.checkpoint import LAST_FILE, CheckpointFolder, Evaluations
 from harness_watch.command import app
-from harness_watch.curve import curve_rows, curves
-from harness_watch.evaluation import Evaluations
+from harness_watch.following import curve_rows, curves
 from tests.hf.conftest import wordpiece
 
 LABELS = dict(enumerate(("contradiction", "entailment", "neutral")))
@@ -193,8 +192,7 @@ def test_a_checkpoint_may_be_deleted_before_its_turn(training: Path, save: Save)
     first = save(1)
     from harness.planning.run_config import RunConfig
     from harness.progress import Progress
-    from harness_watch.checkpoint import Checkpoint
-    from harness_watch.evaluation import GoneError
+    from harness_watch.checkpoint import Checkpoint, GoneError
 
     config = RunConfig.read({"tasks": "xnli:sw", "data": "sample", "model": f"hf:{training}"})
     shutil.rmtree(first)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DataError, UsageError
-from harness_xtreme_r.submission.formats import FilePair, GoldItem
-from harness_xtreme_r.submission.layout import TASKS
+from harness_xtreme_r.submission.formats import TASKS, FilePair, GoldItem
 
 CONTENTS: dict[str, tuple[Any, str]] = {
     "xnli": (["contradiction", "neutral", "entailment"], "contradiction\nneutral\nentailment\n"),
@@ -87,14 +86,8 @@ def test_rejects_malformed_files(name: str, text: str, message: str, tmp_path: P
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         TASKS[name].format.read_predictions(path)
-
-
-def test_rejects_gold_without_a_tag(tmp_path: Path) -> None:
-    path = tmp_path / "test-en.tsv"
     path.write_text("The\tDET\ncat\t\n", encoding="utf-8")
-    with pytest.raises(
-        DataError, match=r"test-en.tsv:2: expected a universal part-of-speech tag .*, found ''"
-    ):
+    with pytest.raises(DataError, match=r"test-en.tsv:2: .*found ''"):
         TASKS["udpos"].format.read_gold(path)
 
 
@@ -116,7 +109,7 @@ def test_rejects_what_is_not_utf_8(name: str, tmp_path: Path) -> None:
         ("xcopa", [3], ":1: expected an object"),
         ("tatoeba", [-1], ":1: expected the 0-based number"),
         ("udpos", [["DET"], ["noun"]], ":3: expected a universal"),
-        ("udpos", [["DET"], []], "expected at least one sentence, the last one with a tag"),
+        ("udpos", [["DET"], []], "the last one with a tag"),
     ],
 )
 def test_writes_nothing_malformed(name: str, content: Any, message: str, tmp_path: Path) -> None:
@@ -124,12 +117,9 @@ def test_writes_nothing_malformed(name: str, content: Any, message: str, tmp_pat
     with pytest.raises(DataError, match=message):
         TASKS[name].format.write(path, content)
     assert not path.exists()
-
-
-def test_unwritable_folder(tmp_path: Path) -> None:
-    (tmp_path / "xnli").write_text("a file where a folder is needed")
-    with pytest.raises(UsageError, match=r"Cannot write .*test-en.tsv"):
-        TASKS["xnli"].format.write(TASKS["xnli"].path(tmp_path, "en"), ["neutral"])
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="out"):
+        TASKS["xnli"].format.write(tmp_path / "file" / "out", ["neutral"])
 
 
 @pytest.mark.parametrize("name", ["xnli", "pawsx", "xcopa", "tatoeba"])
@@ -190,21 +180,15 @@ def saved(tmp_path: Path, content: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ANSWER_TASKS)
-def test_answers_round_trip(name: str, tmp_path: Path) -> None:
-    answers = {"a": "der Löwe", "b": "", "c": "獅子"}
+@pytest.mark.parametrize("name", [*ANSWER_TASKS, "mewslix"])
+def test_answers_and_rankings_round_trip(name: str, tmp_path: Path) -> None:
+    answers: dict[str, Any] = {"a": "der Löwe", "b": "", "c": "獅子"}
+    content = answers if name in ANSWER_TASKS else {"m獅子": ["Q1", "Q2"], "m2": []}
     path = TASKS[name].path(tmp_path, "de")
-    TASKS[name].format.write(path, answers)
+    TASKS[name].format.write(path, content)
     assert path.name == "test-de.json"
     assert "獅子" in path.read_text(encoding="utf-8")
-    assert TASKS[name].format.read_predictions(path) == answers
-
-
-def test_rankings_round_trip(tmp_path: Path) -> None:
-    rankings = {"m1": ["Q1", "Q2"], "m2": []}
-    path = TASKS["mewslix"].path(tmp_path, "de")
-    TASKS["mewslix"].format.write(path, rankings)
-    assert TASKS["mewslix"].format.read_predictions(path) == rankings
+    assert TASKS[name].format.read_predictions(path) == content
 
 
 @pytest.mark.parametrize("name", ANSWER_TASKS)
@@ -216,12 +200,9 @@ def test_rankings_round_trip(tmp_path: Path) -> None:
         {"a": ["cat", "a cat"], "b": "dog"},
     ],
 )
-def test_gold_answers(name: str, content: Any, tmp_path: Path) -> None:
+def test_gold_answers_and_entities(name: str, content: Any, tmp_path: Path) -> None:
     gold = TASKS[name].format.read_gold(saved(tmp_path, content))
     assert gold == [GoldItem(id="a", references=("cat", "a cat")), GoldItem(id="b", references=("dog",))]
-
-
-def test_gold_entities(tmp_path: Path) -> None:
     gold = TASKS["mewslix"].format.read_gold(saved(tmp_path, {"m1": ["Q1 "]}))
     assert gold == [GoldItem(id="m1", references=("Q1",))]
 
@@ -237,19 +218,17 @@ def test_missing_and_extra_ids() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("xquad", '{"a": "x",\n"b" "y"}', ":2: .* found broken JSON: Expecting ':' delimiter"),
-        ("xquad", '{"a": "x", "a": "y"}', "expected every id once, found 'a' repeated"),
-        ("xquad", "[]", ":1: expected an object of question id and answer text, found a JSON list"),
-        ("xquad", {"a": ["x"]}, r"id 'a': expected an answer text, found \['x'\]"),
-        ("xquad", {"a": None}, "id 'a': expected an answer text, found None"),
-        ("xquad", squad(question("a", "x")), "id 'version'|id 'data'"),
-        ("mewslix", {"a": "Q1"}, "id 'a': expected a list of entity ids, found 'Q1'"),
-        ("mewslix", {"a": ["Q1", 2]}, "id 'a': expected a list of entity ids, found 2 among them"),
+        ("xquad", '{"a": "x",\n"b" "y"}', ":2: .*JSON"),
+        ("xquad", '{"a": "x", "a": "y"}', "'a' repeated"),
+        ("xquad", "[]", ":1: .*list"),
+        ("xquad", {"a": ["x"]}, r"id 'a': .*\['x'\]"),
+        ("xquad", {"a": None}, "id 'a': .*None"),
+        ("xquad", {"data": squad(question("a", "x"))["data"]}, "id 'data'"),
+        ("mewslix", {"a": "Q1"}, "id 'a': .*'Q1'"),
+        ("mewslix", {"a": ["Q1", 2]}, "id 'a': .*found 2 "),
     ],
 )
 def test_rejects_malformed_predictions(name: str, content: Any, message: str, tmp_path: Path) -> None:
-    if name == "xquad" and isinstance(content, dict) and "version" in content:
-        del content["version"]
     with pytest.raises(DataError, match=message):
         TASKS[name].format.read_predictions(saved(tmp_path, content))
 
@@ -257,21 +236,17 @@ def test_rejects_malformed_predictions(name: str, content: Any, message: str, tm
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "xquad",
-            squad(question("a")),
-            "id 'a': expected at least one gold answer, .* original file as gold",
-        ),
-        ("xquad", squad(question("a", ""), question("b", "")), "found only empty ones. Prepared test files"),
-        ("xquad", squad(question(7, "x")), "question 7: expected texts, found 7 among them"),
-        ("xquad", squad({"id": "a", "question": "q"}), "SQuAD layout .*KeyError: 'answers'"),
-        ("xquad", {"data": {"a": "x"}}, "SQuAD layout .*TypeError"),
-        ("xquad", {"data": []}, ":1: expected at least one question, found none"),
-        ("xquad", {}, ":1: expected at least one question, found none"),
-        ("xquad", {"a": []}, "id 'a': expected at least one gold answer"),
-        ("xquad", {"a": 3}, "id 'a': expected answer texts, found 3"),
-        ("mewslix", {"a": ["Q1", "Q2"]}, "id 'a': expected exactly one gold entity, found 2"),
-        ("mewslix", {"a": []}, "id 'a': expected exactly one gold entity, found 0"),
+        ("xquad", squad(question("a")), "id 'a': .*at least one gold answer"),
+        ("xquad", squad(question("a", ""), question("b", "")), "only empty ones"),
+        ("xquad", squad(question(7, "x")), "question 7: .*found 7"),
+        ("xquad", squad({"id": "a", "question": "q"}), "SQuAD .*'answers'"),
+        ("xquad", {"data": {"a": "x"}}, "SQuAD"),
+        ("xquad", {"data": []}, ":1: expected at least one question"),
+        ("xquad", {}, ":1: expected at least one question"),
+        ("xquad", {"a": []}, "id 'a': .*at least one gold answer"),
+        ("xquad", {"a": 3}, "id 'a': .*found 3"),
+        ("mewslix", {"a": ["Q1", "Q2"]}, "id 'a': .*found 2"),
+        ("mewslix", {"a": []}, "id 'a': .*found 0"),
         ("mewslix", {}, ":1: expected at least one mention"),
     ],
 )

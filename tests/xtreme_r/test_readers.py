@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from harness.data.readers.reader import Reader
-from harness.data.readers.structured import JSONL
+from harness.data.readers.tabular import JSONL
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
-from harness_xtreme_r.readers.fields import cuts_character
-from harness_xtreme_r.readers.mewsli_x import (
+from harness_xtreme_r.readers import (
     MEWSLI_X_ENTITIES,
     MEWSLI_X_MENTIONS,
     MEWSLI_X_PAIRS,
+    XCOPA_ALIGNED,
+    cuts_character,
     mention_text,
 )
-from harness_xtreme_r.readers.xcopa_aligned import XCOPA_ALIGNED
 from tests.builders import released_data
 
 ENGLISH = "Harbour news\n\nThe {old} ferry left  Alda at {noon}.\nNo one saw Berin."
@@ -98,25 +98,23 @@ def mentions(path: Path, language: str = "en", **options: str) -> list[Row]:
 
 def test_mentions_of_one_language_in_their_sentence(saved: Callable[..., Path]) -> None:
     path = saved(english(), tamil())
+    # Only pairs of spaces become one, and each only once, as in the released code.
+    query = "Alda: The (old) ferry left  { Alda } at (noon)."
     assert [row.fields for row in mentions(path)] == [
-        {
-            "id": "m1",
-            # Only pairs of spaces become one, and each only once, as in the released code.
-            "query": "Alda: The (old) ferry left  { Alda } at (noon).",
-            "target": "Q1",
-            "document": "en-1",
-        },
+        {"id": "m1", "query": query, "target": "Q1", "document": "en-1"},
         {"id": "m2", "query": "Berin: No one saw { Berin } .", "target": "Q2", "document": "en-1"},
     ]
     assert [(row.fields["query"], row.line) for row in mentions(path, "ta")] == [("மணலி: { மணலி } ஊர்.", 2)]
+    [row] = MEWSLI_X_PAIRS.read([saved(pair())], {})
+    assert row.fields == {"id": "m1", "query": query, "passage": "Alda is a harbour. It is old."}
 
 
 def test_a_language_without_articles_is_rejected(saved: Callable[..., Path]) -> None:
-    with pytest.raises(DataError, match=r"file.jsonl: expected articles in 'de', found en, ta\."):
+    with pytest.raises(DataError, match=r"file.jsonl: .*'de', found en, ta"):
         mentions(saved(english(), tamil()), "de")
-    with pytest.raises(DataError, match="found no article"):
+    with pytest.raises(DataError):
         mentions(saved())
-    with pytest.raises(UsageError, match="'mewsli_x_mentions' needs the option 'language'"):
+    with pytest.raises(UsageError, match="'language'"):
         list(MEWSLI_X_MENTIONS.read([saved(english())], {}))
 
 
@@ -127,40 +125,19 @@ def first(record: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda record: first(record)["mention_span"].update(text="Aldo"),
-            r"file.jsonl:2: mention 'm1': expected the mention 'Aldo' from 36 to 40, found 'Alda'",
-        ),
-        (
-            lambda record: first(record)["mention_span"].update(end=900),
-            "mention 'm1': expected offsets inside of the 69 characters of the text, found 36 to 900",
-        ),
-        (lambda record: first(record)["mention_span"].update(start=40), "found 40 to 40"),
-        (lambda record: first(record)["mention_span"].pop("start"), "expected 'start', found 'end', 'text'"),
-        (
-            lambda record: first(record).pop("entity_id"),
-            "mention 'm1': expected 'entity_id', found 'example_id'",
-        ),
-        (
-            lambda record: first(record).update(example_id=5),
-            "expected 'example_id' to be of type str, found int",
-        ),
-        (
-            lambda record: record.pop("mentions"),
-            "expected 'context' and 'mentions', found 'context'. Expected the",
-        ),
+        (lambda record: first(record)["mention_span"].update(text="Aldo"), ":2: .*'m1'.*'Aldo'.*'Alda'"),
+        (lambda record: first(record)["mention_span"].update(end=900), "'m1': .* 69 .* 36 to 900"),
+        (lambda record: first(record)["mention_span"].update(start=40), "40 to 40"),
+        (lambda record: first(record)["mention_span"].pop("start"), "'start', found 'end', 'text'"),
+        (lambda record: first(record).pop("entity_id"), "'m1': expected 'entity_id', found 'example_id'"),
+        (lambda record: first(record).update(example_id=5), "'example_id' .* str, found int"),
+        (lambda record: record.pop("mentions"), "'context' and 'mentions', found 'context'"),
         (
             lambda record: record["context"].update(sentence_spans=[{"start": 0, "end": 39}]),
-            "expected the mention 'Alda' inside of one of the 1 sentences, found none that holds it",
+            "'Alda' .*sentences",
         ),
-        (
-            lambda record: record["context"].update(text=""),
-            "expected the text of the article, found none. The release comes without texts",
-        ),
-        (
-            lambda record: record["context"].pop("language"),
-            "file.jsonl:2: expected 'language', found 'document_id'",
-        ),
+        (lambda record: record["context"].update(text=""), "text of the article, found none"),
+        (lambda record: record["context"].pop("language"), ":2: expected 'language', found 'document_id'"),
     ],
 )
 def test_rejects_mentions_that_do_not_fit(change: Change, message: str, saved: Callable[..., Path]) -> None:
@@ -176,9 +153,7 @@ def test_rejects_mentions_that_do_not_fit(change: Change, message: str, saved: C
 )
 def test_rejects_mentions_that_cut_a_character(text: str, surface: str, saved: Callable[..., Path]) -> None:
     path = saved(article("ta", text, [text], mention("m", text, surface, "Q1")))
-    with pytest.raises(
-        DataError, match=r":1: mention 'm': .* between characters, found the offset \d+ inside"
-    ):
+    with pytest.raises(DataError, match=r":1: mention 'm': .* offset \d+ inside"):
         mentions(path, "ta")
     assert [row.fields["target"] for row in mentions(path, "ta", check_offsets="text")] == ["Q1"]
 
@@ -209,34 +184,27 @@ def test_entities_are_the_sentences_of_their_descriptions(saved: Callable[..., P
     assert [(row.fields["id"], row.line) for row in rows] == [("Q1", 1), ("Q2", 2)]
 
 
-def test_entities_are_streamed(saved: Callable[..., Path]) -> None:
-    rows = MEWSLI_X_ENTITIES.read([saved(entity(), "broken")], {})
-    assert next(rows).fields["id"] == "Q1"
-    with pytest.raises(DataError, match=":2: expected JSON, found a fault at column 1"):
-        next(rows)
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([entity(), entity()], ":2: expected every entity once, found 'Q1' repeated"),
-        ([entity(), '{"entity_id": "Q2",'], ":2: expected JSON, found a fault"),
-        ([entity(), '{"entity_id": NaN}'], ":2: expected finite numbers, found NaN"),
-        ([entity(), r'{"entity_id": "\ud800"}'], ":2: expected Unicode text, found half of a surrogate pair"),
-        ([entity(), "[]"], ":2: expected a JSON object, found list"),
-        ([{**entity(), "description": ""}], ":1: expected offsets inside of the 0 characters"),
-        ([{**entity(), "sentence_spans": []}], ":1: expected a description with at least one sentence"),
+        ([entity(), entity()], ":2: .*'Q1' repeated"),
+        ([entity(), '{"entity_id": "Q2",'], ":2: expected JSON"),
+        ([entity(), '{"entity_id": NaN}'], ":2: .*found NaN"),
+        ([entity(), r'{"entity_id": "\ud800"}'], ":2: .*surrogate"),
+        ([entity(), "[]"], ":2: .*found list"),
+        ([{**entity(), "description": ""}], ":1: .*inside of the 0 characters"),
+        ([{**entity(), "sentence_spans": []}], ":1: .*at least one sentence"),
         ([{**entity(), "sentence_spans": [{"start": 0}]}], ":1: expected 'end', found 'start'"),
-        ([{**entity(), "sentence_spans": [3]}], ":1: expected an object with 'start', found int"),
-        (
-            [{"entity_id": "Q1", "text": "x"}],
-            ":1: expected 'entity_id' and 'description', found 'entity_id', 'text'",
-        ),
+        ([{**entity(), "sentence_spans": [3]}], ":1: .*'start', found int"),
+        ([{"entity_id": "Q1", "text": "x"}], ":1: .*'description', found 'entity_id', 'text'"),
     ],
 )
 def test_rejects_entities_that_do_not_fit(lines: list[Any], message: str, saved: Callable[..., Path]) -> None:
+    rows = MEWSLI_X_ENTITIES.read([saved(*lines)], {})
+    if len(lines) == 2:
+        assert next(rows).fields["id"] == "Q1", "entities are streamed"
     with pytest.raises(DataError, match=message):
-        list(MEWSLI_X_ENTITIES.read([saved(*lines)], {}))
+        next(rows)
 
 
 def test_an_entity_file_may_end_in_a_blank_line_and_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -250,25 +218,13 @@ def test_an_entity_file_may_end_in_a_blank_line_and_begin_with_a_byte_order_mark
         list(MEWSLI_X_ENTITIES.read([tmp_path / "absent.jsonl"], {}))
 
 
-def test_pairs(saved: Callable[..., Path]) -> None:
-    assert [row.fields for row in MEWSLI_X_PAIRS.read([saved(pair())], {})] == [
-        {
-            "id": "m1",
-            "query": "Alda: The (old) ferry left  { Alda } at (noon).",
-            "passage": "Alda is a harbour. It is old.",
-        }
-    ]
-
-
 def test_rejects_pairs_that_do_not_fit(saved: Callable[..., Path]) -> None:
     shifted = copy.deepcopy(pair())
     shifted["contextual_mention"]["mention"]["mention_span"]["start"] += 1
-    with pytest.raises(
-        DataError, match=":2: mention 'm1': expected the mention 'Alda' from 37 to 40, found 'lda'"
-    ):
+    with pytest.raises(DataError, match=r":2: mention 'm1': .*'Alda' from 37 to 40, found 'lda'"):
         list(MEWSLI_X_PAIRS.read([saved(pair(), shifted)], {}))
     bare = {**pair(), "entity": {"title": "x"}}
-    with pytest.raises(DataError, match=":1: mention 'm1': expected 'description', found 'title'"):
+    with pytest.raises(DataError, match=r":1: mention 'm1': .*'description', found 'title'"):
         list(MEWSLI_X_PAIRS.read([saved(bare)], {}))
 
 
@@ -333,16 +289,8 @@ def test_questions_come_from_the_aligned_file_and_the_rest_from_the_first(
     rows = list(XCOPA_ALIGNED.read(paths, {}))
     assert [row.fields for row in rows] == [item(2, "cause", 1, "two"), item(0, "cause", 0, "zero")]
     assert [row.where for row in rows] == [f"{paths[0]}:1", f"{paths[0]}:2"]
-
-
-def test_columns_name_the_items_as_the_released_file_does(
-    readers_xcopa_saved: Callable[..., list[Path]],
-) -> None:
-    paths = readers_xcopa_saved([item(4, "effect", 1)], [item(4, "cause", 1)])
-    options = {"columns": "id=idx,question=question,label=label"}
-    assert [row.fields for row in XCOPA_ALIGNED.read(paths, options)] == [
-        {"id": 4, "question": "cause", "label": 1}
-    ]
+    [named, _] = XCOPA_ALIGNED.read(paths, {"columns": "id=idx,question=question,label=label"})
+    assert named.fields == {"id": 2, "question": "cause", "label": 1}
 
 
 @pytest.mark.parametrize(
@@ -351,11 +299,7 @@ def test_columns_name_the_items_as_the_released_file_does(
         ([item(0)], [item(0, label=1)], r"sw.jsonl:1: expected the label 1 of .*et.jsonl:1, found 0"),
         ([item(0, label=None)], [item(0)], "expected the label 0 of .* found None"),
         ([item(0), item(1)], [item(0)], r"et.jsonl: expected the item with 'idx' 1 of .*sw.jsonl:2"),
-        (
-            [item(0)],
-            [item(3), item(0), item(4)],
-            r"sw.jsonl: expected the item with 'idx' 3 .*\(2 are",
-        ),
+        ([item(0)], [item(3), item(0), item(4)], r"sw.jsonl: expected the item with 'idx' 3 .*\(2 are"),
         ([item(0), item(0)], [item(0)], r"sw.jsonl:2: the 'idx' 0 was already used at .*sw.jsonl:1"),
         ([{"premise": "p"}], [item(0)], r"sw.jsonl:1: expected a number 'idx', found None among 'premise'"),
         ([item(0)], [item(0, "why")], r"et.jsonl:1: expected the 'question' cause or effect, found 'why'"),
@@ -377,18 +321,12 @@ def test_two_files_are_needed(count: int, readers_xcopa_saved: Callable[..., lis
 
 @pytest.mark.parametrize("language", WRONG)
 def test_published_questions_that_are_wrong(language: str) -> None:
-    root = released_data()
-    folder = root / "xcopa" / "data"
-    found = []
+    folder = released_data() / "xcopa" / "data"
+    wrong = []
     for split in ("test", "val"):
         own, aligned = (folder / code / f"{split}.{code}.jsonl" for code in (language, "et"))
-        released = list(JSONL.read([own], {}))
-        repaired = list(XCOPA_ALIGNED.read([own, aligned], {}))
+        released, repaired = list(JSONL.read([own], {})), list(XCOPA_ALIGNED.read([own, aligned], {}))
         assert [row.line for row in repaired] == [row.line for row in released]
-        found.append(
-            sum(
-                old.fields["question"] != new.fields["question"]
-                for old, new in zip(released, repaired, strict=True)
-            )
-        )
-    assert tuple(found) == WRONG[language]
+        pairs = zip(released, repaired, strict=True)
+        wrong.append(sum(old.fields["question"] != new.fields["question"] for old, new in pairs))
+    assert tuple(wrong) == WRONG[language]

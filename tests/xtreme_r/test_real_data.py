@@ -13,7 +13,7 @@ from seqeval.metrics import sequence_labeling as seqeval
 
 from harness.metrics.question_answering import normalise_mlqa
 from harness_xtreme_r.submission.exchange import sorted_english_order
-from harness_xtreme_r.submission.layout import TASKS
+from harness_xtreme_r.submission.formats import TASKS
 from harness_xtreme_r.submission.scoring import score_submission
 from tests.builders import released_data
 
@@ -42,11 +42,8 @@ def test_xquad(language: str, data: Path, tmp_path: Path) -> None:
     gold = {question["id"]: question["answers"][0]["text"] for question in questions}
     path = TASKS["xquad"].path(tmp_path / "p", language)
     TASKS["xquad"].format.write(path, gold)
-    assert score_submission(tmp_path / "p", tmp_path / "g").tasks["xquad"].mean == {
-        "exact_match": 100,
-        "f1": 100,
-    }
-
+    points = {"exact_match": 100, "f1": 100}
+    assert score_submission(tmp_path / "p", tmp_path / "g").tasks["xquad"].mean == points
     corrupted = {
         key: text if place % 3 else text[: len(text) // 2] for place, (key, text) in enumerate(gold.items())
     }

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.delimited import CSV, TSV
-from harness.data.readers.reader import Reader, choice
-from harness.data.readers.structured import read_jsonl, read_parquet
-from harness.data.readers.text import count_blank_lines, is_blank_line, numbered_lines
+from harness.data.readers.reader import Reader, choice, count_blank_lines, is_blank_line, numbered_lines
+from harness.data.readers.tabular import CSV, TSV, read_jsonl, read_parquet
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 

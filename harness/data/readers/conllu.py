@@ -20,8 +20,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness.data.readers.reader import Reader, choice
-from harness.data.readers.text import count_blank_lines, is_blank_line, lines_with_ends
+from harness.data.readers.reader import Reader, choice, count_blank_lines, is_blank_line, lines_with_ends
 from harness.data.records import Row
 from harness.errors import DataError, Problem
 

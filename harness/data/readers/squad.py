@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.data.readers.column import COLUMNS
-from harness.data.readers.reader import Reader, choice
-from harness.data.readers.structured import parse_json, read_jsonl, read_parquet
-from harness.data.readers.text import line_of_text, whole_text
+from harness.data.readers.reader import COLUMNS, Reader, choice, line_of_text, whole_text
+from harness.data.readers.tabular import parse_json, read_jsonl, read_parquet
 from harness.data.records import Row
 from harness.errors import DataError
 

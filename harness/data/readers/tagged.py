@@ -1,4 +1,7 @@
-"""Tagged sentences: a word and its tag a line, a blank line between sentences."""
+"""Sentences with a tag per token: a word and its tag a line, or spans in brackets (MASSIVE).
+
+In files of lines a blank line separates sentences. Brackets are ``wake me at [time : five am]``.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import whitespace
 
-from harness.data.readers.column import Column, MissingColumnError, counted, wanted_columns
-from harness.data.readers.reader import Reader, choice
-from harness.data.readers.text import is_blank_line, numbered_lines, without_blank_lines
+from harness.data.readers.reader import (
+    COLUMNS,
+    WHERE,
+    Column,
+    MissingColumnError,
+    Reader,
+    choice,
+    counted,
+    is_blank_line,
+    numbered_lines,
+    wanted_columns,
+    without_blank_lines,
+)
+from harness.data.readers.tabular import read_jsonl, read_parquet
 from harness.data.records import Row
 from harness.errors import DataError, UsageError
 
@@ -18,9 +32,11 @@ _LONGEST = 1_000
 _EXPECTED = {1: "a word alone", 2: "a word, a tab and a tag"}
 _MARKUP = ("<!doctype", "<?xml", "<html")
 _SEPARATED = re.compile(r"[^\s,;|][ ,;|]+[^\s,;|]")
+_SPAN = re.compile(r"\[\s*(\w+)\s*:([^\[\]]*)\]")
+_TOKENS = ("space", "character")
 
 
-def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+def _read_tagged(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     prefixed = choice(options, "token_prefix", ("none", "lang")) == "lang"
     by_space = choice(options, "separator", ("tab", "space")) == "space"
     columns = wanted_columns(options)
@@ -36,7 +52,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
             sentence = list(_with_tabs(path, lines)) if by_space else lines
             width = width or sentence[0][1].count("\t") + 1
             has_words = has_words or width != 1 or _is_of_words(path, sentence)
-            cells = [_cells(path, line, text, width, prefixed=prefixed) for line, text in sentence]
+            cells = [_word_and_tag(path, line, text, width, prefixed=prefixed) for line, text in sentence]
             tags = tuple(tag for _, tag in cells) if width == 2 else None
             fields = {"tokens": tuple(word for word, _ in cells), "tags": tags}
             yield Row(fields=fields, path=str(path), line=sentence[0][0])
@@ -102,7 +118,7 @@ def _by_columns(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence[
     return Row(fields=fields, path=str(path), line=lines[0][0])
 
 
-def _check(options: Mapping[str, str]) -> None:
+def _check_tagged(options: Mapping[str, str]) -> None:
     if wanted_columns(options) is not None and len(options) > 1:
         raise UsageError("The reader 'tagged' takes 'columns' without other options.")
 
@@ -122,7 +138,7 @@ def _is_of_words(path: Path, sentence: Sequence[tuple[int, str]]) -> bool:
     raise DataError(f"{path}:{line}: expected {_EXPECTED[2]}, found {first[:80]!r}.")
 
 
-def _cells(path: Path, line: int, text: str, width: int, *, prefixed: bool) -> tuple[str, str]:
+def _word_and_tag(path: Path, line: int, text: str, width: int, *, prefixed: bool) -> tuple[str, str]:
     cells = text.split("\t")
     if len(cells) != width:
         expected = _EXPECTED.get(width, _EXPECTED[2])
@@ -143,7 +159,7 @@ def _cells(path: Path, line: int, text: str, width: int, *, prefixed: bool) -> t
 
 TAGGED = Reader(
     name="tagged",
-    read=_read,
+    read=_read_tagged,
     summary="Tagged sentences, 'word<TAB>tag' a line and a blank line between sentences.",
     options={
         "columns": "columns by number, comments by name: 'tokens=2,label=intent' is column 2 and '# intent = ...'; "
@@ -151,5 +167,68 @@ TAGGED = Reader(
         "separator": "'tab' (default), or 'space': the last one of a line; a line without a word is left out",
         "token_prefix": "'none' (default), or 'lang' to strip the 'xx:' before each word, at its first colon",
     },
-    check=_check,
+    check=_check_tagged,
+)
+
+
+def _read_bracketed(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield one row per sentence, with the fields ``tokens`` and ``tags`` in place of ``marked``."""
+    by_character = choice(options, "tokens", _TOKENS) == "character"
+    reader_options = {name: value for name, value in options.items() if name != "tokens"}
+    for path in paths:
+        read = read_parquet if path.suffix == ".parquet" else read_jsonl
+        for row in read([path], reader_options):
+            fields = dict(row.fields)
+            marked = fields.pop("marked", None)
+            if not isinstance(marked, str):
+                raise DataError(
+                    f"{row.where}: expected the text field 'marked', found {type(marked).__name__}.",
+                    hint="Name the column with 'columns' in the spec: {marked: annot_utt}.",
+                )
+            fields["tokens"], fields["tags"] = _bracketed_tags(marked, row.where, by_character=by_character)
+            yield Row(fields=fields, path=row.path, line=row.line)
+
+
+def _bracketed_tags(marked: str, where: str, *, by_character: bool) -> tuple[list[str], list[str]]:
+    """Return the tokens of a sentence and their tags (``O``, ``B-time``, ``I-time``)."""
+    tokens: list[str] = []
+    tags: list[str] = []
+    end = 0
+    for match in _SPAN.finditer(marked):
+        _add_span(marked[end : match.start()], None, tokens, tags, where, by_character=by_character)
+        _add_span(match[2], match[1], tokens, tags, where, by_character=by_character)
+        end = match.end()
+    _add_span(marked[end:], None, tokens, tags, where, by_character=by_character)
+    return tokens, tags
+
+
+def _add_span(
+    text: str, label: str | None, tokens: list[str], tags: list[str], where: str, *, by_character: bool
+) -> None:
+    if "[" in text or "]" in text:
+        raise DataError(f"{where}: expected spans written '[label : text]', found {text.strip()[:80]!r}.")
+    span_tokens = [token for word in text.split() for token in _split_word(word, by_character=by_character)]
+    if label is not None and not span_tokens:
+        raise DataError(f"{where}: the span {label!r} has no text.")
+    tokens += span_tokens
+    tags += ["O" if label is None else f"{'I' if at else 'B'}-{label}" for at in range(len(span_tokens))]
+
+
+def _split_word(word: str, *, by_character: bool) -> Sequence[str]:
+    """Return the tokens of a word: of characters, all-ASCII words stay whole, as in the authors' script.
+
+    Source: alexa/massive, scripts/create_hf_dataset.py.
+    """
+    return [*word] if by_character and not word.isascii() else [word]
+
+
+BRACKETED = Reader(
+    name="bracketed",
+    read=_read_bracketed,
+    summary="JSON lines or Parquet with spans in brackets: 'wake me at [time : five am]' in the field 'marked'.",
+    options={
+        "columns": COLUMNS,
+        "where": WHERE,
+        "tokens": "'space' (default) or 'character', for scripts without spaces between words",
+    },
 )

@@ -18,8 +18,8 @@ from harness.languages.detection import (
     detected_code,
     language_detector,
     script_of_texts,
+    text_scripts,
 )
-from harness.languages.scripts import text_scripts
 from harness.languages.table import Language
 
 GUARDS: Mapping[str, str] = {

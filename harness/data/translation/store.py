@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.data.translation.translators import OpenTranslator, Translation, Translator
+from harness.data.translation.services import OpenTranslator, Translation, Translator
 from harness.errors import ContractError, HarnessError, StorageError
 from harness.progress import Progress
 

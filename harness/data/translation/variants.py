@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.data.records import Row
-from harness.data.translation.opening import open_translator
+from harness.data.translation.services import (
+    OpenTranslator,
+    TranslatorContext,
+    TranslatorInfo,
+    open_translator,
+)
 from harness.data.translation.store import StoredTranslation, TranslationStore
-from harness.data.translation.translators import OpenTranslator, TranslatorContext, TranslatorInfo
 from harness.errors import DataError, near_names
-from harness.languages.romanised import is_romanised
+from harness.languages.detection import is_romanised
 from harness.languages.table import LanguageTable
 from harness.progress import Progress
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from harness.reporting.blocks.chart import Chart, CurveChart, Key
 
@@ -358,3 +358,35 @@ def visible(text: str) -> str:
     Joiners and the left-to-right and right-to-left marks stay: many languages are written with them.
     """
     return INVISIBLE.sub(lambda match: f"⟦U+{ord(match[0]):04X}⟧", text)
+
+
+Record = TypeVar("Record")
+
+
+def table_of(
+    title: str,
+    records: Iterable[Record],
+    columns: Mapping[str, Callable[[Record], str | Field]],
+    *,
+    words: Collection[str] = (),
+    **options: Any,
+) -> Table:
+    """Return a table with one row per record.
+
+    Args:
+        title: Heading.
+        records: What the rows are of.
+        columns: Head -> the text of a record's field; the first column names the rows.
+        words: Heads of the columns that hold words rather than numbers.
+        options: Other fields of `Table`.
+    """
+    corner, *heads = columns
+    rows = ([text(record) for text in columns.values()] for record in records)
+    return Table(
+        title=title,
+        corner=corner,
+        heads=tuple(heads),
+        rows=tuple(TableRow(label=label, fields=tuple(fields)) for label, *fields in rows),
+        words=frozenset(at for at, head in enumerate(heads) if head in words),
+        **options,
+    )

@@ -1,4 +1,7 @@
-"""A comparison of runs: its verdict in a sentence, its differences around 0, its tables, and rows of plain values."""
+"""A comparison of runs: its verdict in a sentence, its differences around 0, its tables, and rows of plain values.
+
+The smallest differences that a plan could detect are a table of the same kind.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,12 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness.analysis.comparison import LEFT_OUT, Comparison, TaskComparison, compare
+from harness.analysis.plan_estimates import Detectable
 from harness.analysis.significance import Difference, Scores
 from harness.errors import HarnessError
 from harness.languages.table import known_languages, recorded_name
 from harness.metrics.metric import Metric, metric_name
 from harness.reporting.blocks.chart import DECIDES, ForestChart, ForestRow, strip
-from harness.reporting.blocks.columns import table_of
 from harness.reporting.blocks.model import (
     BLANK,
     Block,
@@ -26,7 +29,10 @@ from harness.reporting.blocks.model import (
     Note,
     Notes,
     Table,
+    TableRow,
+    make_table,
     rows_of,
+    table_of,
 )
 from harness.reporting.blocks.number import (
     SCALES,
@@ -38,8 +44,7 @@ from harness.reporting.blocks.number import (
     signed,
     signed_interval,
 )
-from harness.reporting.blocks.remark import counted
-from harness.reporting.legends import legend
+from harness.reporting.blocks.words import counted, legend
 from harness.reporting.overview.column import system_names
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.statistics import adjusted
@@ -504,3 +509,36 @@ def _forest(title: str, rows: Sequence[_LevelRow], names: tuple[str, str]) -> Ch
     table = table_of(title, rows, columns, words=["lower | higher"], label_width=25, notes=notes)
     chart = ForestChart(title=title, rows=drawn, left=f"{names[1]} better", right=f"{names[0]} better")
     return Charts(charts=(chart,), table=table)
+
+
+def power_blocks(found: Sequence[Detectable]) -> list[Block]:
+    """Return the table with its legend."""
+    rows, detect = [], any(detectable.needed_items is not None for detectable in found)
+    for detectable in found:
+        view = ", ".join(f"{name}={value}" for name, value in detectable.view.items())
+        fields = (
+            detectable.language or "mean",
+            f"{detectable.items:,}",
+            f"{detectable.clusters:,}",
+            percent(detectable.sd) + ("*" if detectable.sd is not None and detectable.assumed else ""),
+            percent(detectable.difference),
+            *([_needed(detectable)] if detect else []),
+        )
+        label = f"{detectable.task} ({view})" if view else detectable.task
+        rows.append(TableRow(label=label, fields=fields, style="bold" if detectable.language is None else ""))
+    needed = ["needed"] if detect else []
+    heads = ("task", "language", "items", "clusters", "SD", "difference", *needed)
+    table = make_table("Smallest detectable differences", heads, rows, words={0}, untitled=True, folding=True)
+    return [table, Note(legend("power") + (" " + legend("needed items") if detect else ""), "note")]
+
+
+def _needed(own: Detectable) -> str:
+    if own.needed_items is None:
+        return BLANK
+    languages = "" if own.needed_languages is None else f", or {own.needed_languages:,} languages"
+    return f"{own.needed_items:,} items{languages}"
+
+
+def power_rows(found: Sequence[Detectable]) -> list[dict[str, Any]]:
+    """Return one row for every language, and for the mean of a task (language None); fractions in [0, 1]."""
+    return [asdict(detectable) for detectable in found]

@@ -10,7 +10,7 @@ from harness.metrics.metric import metric_name
 from harness.reporting.blocks.chart import CurveChart, Line
 from harness.reporting.blocks.model import BLANK, Block, Field, Note, Table, make_table
 from harness.reporting.blocks.number import level_text, percent, signed, uncertainty
-from harness.reporting.legends import legend
+from harness.reporting.blocks.words import legend
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.reporting.render.page import Figure
 

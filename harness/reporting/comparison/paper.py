@@ -12,7 +12,7 @@ from harness.metrics.metric import Metric, metric_name
 from harness.reporting.blocks.chart import DECIDES
 from harness.reporting.blocks.model import Block, Field, Note, Notes, Table, TableRow, make_table, rows_of
 from harness.reporting.blocks.number import p_text, percent, signed, signed_interval
-from harness.reporting.blocks.remark import counted
+from harness.reporting.blocks.words import counted
 from harness.reporting.comparison.comparison import (
     FEW,
     LEVEL,
@@ -23,9 +23,7 @@ from harness.reporting.comparison.comparison import (
     verdict_blocks,
 )
 from harness.reporting.render.console import SAMPLE_WARNING
-from harness.reporting.render.latex import render_latex
-from harness.reporting.render.markdown import render_markdown
-from harness.reporting.render.rows import csv_text
+from harness.reporting.render.text import csv_text, render_latex, render_markdown
 from harness.table import NamedTable, grouped
 
 HEADS = ("difference", "95 % interval", "p", "p (Holm)", "items")

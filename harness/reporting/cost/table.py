@@ -13,6 +13,7 @@ from harness.languages.table import known_languages
 from harness.reporting.blocks.chart import Bar, BarChart
 from harness.reporting.blocks.model import BLANK, Block, Charts, Fold, Note, Notes, Table, TableRow
 from harness.reporting.blocks.number import percent
+from harness.reporting.blocks.words import legend, legend_paragraphs
 from harness.reporting.cost.cost import (
     REFERENCE,
     Cost,
@@ -22,11 +23,9 @@ from harness.reporting.cost.cost import (
     Premium,
     equity_report,
 )
-from harness.reporting.legends import legend, legend_paragraphs
 from harness.reporting.render.console import print_blocks
-from harness.reporting.render.markdown import render_markdown
-from harness.reporting.render.rows import csv_text
-from harness.running.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
+from harness.reporting.render.text import csv_text, render_markdown
+from harness.running.cell_counts import LANGUAGE_GROUPS, SCRIPT_GROUPS
 from harness.storage.run_folder import Run
 from harness.table import grouped
 

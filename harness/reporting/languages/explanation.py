@@ -16,11 +16,10 @@ from harness.errors import DataError, HarnessError, MissingExtraError
 from harness.languages.segmentation import words
 from harness.languages.table import Language, known_languages
 from harness.reporting.blocks.chart import ForestChart, ForestRow
-from harness.reporting.blocks.columns import table_of
-from harness.reporting.blocks.model import BLANK, Charts, Field, Notes, Table
+from harness.reporting.blocks.model import BLANK, Charts, Field, Notes, Table, table_of
 from harness.reporting.blocks.number import p_text, percent, signed
+from harness.reporting.blocks.words import legend
 from harness.reporting.cost.cost import equity_report
-from harness.reporting.legends import legend
 from harness.reporting.overview.column import system_names
 from harness.reporting.sections import SectionReport
 from harness.storage.records import read_batches

@@ -1,18 +1,33 @@
 """A page for every language that answers why it is weak: findings, scores and gaps, weakest buckets, worst items.
 
-Findings are significant differences of the languages of the first run with a sentence each, the largest first.
+Findings are significant differences of the languages of the first run with a sentence each, the largest first. Tables
+of one language against another show how many items are right in one of them only, and some of these items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from harness.analysis.buckets import LEAST_ITEMS
 from harness.analysis.diagnosis import SIGNIFICANCE
+from harness.analysis.language_pair import LanguagePair, SplitItem
 from harness.languages.table import known_languages
 from harness.metrics.metric import metric_name
-from harness.reporting.blocks.model import BLANK, Block, Field, Fold, Note, Notes, anchor, make_table
+from harness.reporting.blocks.model import (
+    BLANK,
+    Block,
+    Field,
+    Fold,
+    Note,
+    Notes,
+    Table,
+    anchor,
+    as_field,
+    make_table,
+    table_of,
+)
 from harness.reporting.blocks.number import (
     interval_text,
     level_text,
@@ -22,8 +37,7 @@ from harness.reporting.blocks.number import (
     signed_interval,
     uncertainty,
 )
-from harness.reporting.blocks.remark import counted
-from harness.reporting.legends import legend
+from harness.reporting.blocks.words import counted, legend
 from harness.reporting.overview.column import Column
 from harness.reporting.overview.means import (
     Contrast,
@@ -37,7 +51,14 @@ from harness.reporting.overview.means import (
 )
 from harness.reporting.overview.summary import Material, script_of
 from harness.reporting.weakness.diagnosis import DiagnosedBucket, Row, Weakness
-from harness.reporting.weakness.items import WorstItem, item_index
+from harness.reporting.weakness.items import (
+    Parts,
+    WorstItem,
+    answer_parts,
+    field_rows,
+    gold_parts,
+    item_index,
+)
 from harness.statistics import benjamini_hochberg
 from harness.storage.run_folder import Run
 from harness.table import grouped
@@ -279,3 +300,75 @@ def _pair_text(bucket: DiagnosedBucket) -> str:
 
 def _points(difference: float) -> str:
     return f"{abs(difference) * 100:.1f} points"
+
+
+def language_pair_blocks(
+    pairs: Sequence[LanguagePair], notes: Sequence[str], *, examples: int
+) -> list[Block]:
+    """Return a table for each task and system, and up to `examples` items of each pair of languages."""
+    blocks: list[Block] = []
+    for (task, system, _), group in groupby(pairs, key=lambda pair: (pair.task, pair.system, pair.against)):
+        task_pairs = list(group)
+        blocks += [Note(f"{task}, {system}", "heading"), _pair_counts(task_pairs)]
+        blocks += [block for pair in task_pairs for block in _pair_items(pair, examples)]
+    tests, against = (dict.fromkeys(getattr(pair, name) for pair in pairs) for name in ("test", "against"))
+    sentence = legend("language pair", against=" or ".join(against), tests=" or ".join(tests))
+    return [*blocks, Notes(tuple(notes)), Note(sentence, "note")]
+
+
+def _pair_counts(pairs: Sequence[LanguagePair]) -> Table:
+    against = pairs[0].against
+    columns: dict[str, Callable[[LanguagePair], str]] = {
+        "right in": lambda pair: pair.language,
+        "both": lambda pair: f"{pair.both:,}",
+        f"{against}\nonly": lambda pair: f"{pair.lost:,}",
+        "itself\nonly": lambda pair: f"{pair.gained:,}",
+        "neither": lambda pair: f"{pair.neither:,}",
+        "difference": lambda pair: signed(pair.difference),
+        "95 % interval": lambda pair: BLANK if pair.ci is None else f"[{signed_interval(*pair.ci)}]",
+        "p": lambda pair: p_text(pair.p),
+    }
+    ordered = sorted(pairs, key=lambda pair: (pair.difference, pair.language))
+    return table_of(f"Items that are right in a language and in {against}", ordered, columns)
+
+
+def _pair_items(pair: LanguagePair, examples: int) -> Iterator[Block]:
+    lost = [item for item in pair.items if item.is_lost]
+    yield from (_pair_item(pair, item) for item in lost[:examples])
+    if len(lost) > examples:
+        yield Note(
+            f"{len(lost) - examples:,} more items are right in {pair.against}, wrong in {pair.language}: --examples N "
+            "shows more, --json FILE writes all.",
+            "note",
+        )
+
+
+def _pair_item(pair: LanguagePair, item: SplitItem) -> Table:
+    names = (pair.against, pair.language)
+    sides = ((pair.against_language, item.against), (pair.language, item.language))
+    items = [
+        WorstItem(title=pair.task, kind=pair.kind, language=code, record=record, answers=())
+        for code, record in sides
+    ]
+    rows = [
+        (f"{name} {row.label}", *(_plain_text(as_field(field)) for field in row.fields))
+        for name, worst_item in zip(names, items, strict=True)
+        for row in field_rows(worst_item)
+    ]
+    golds, answers = (
+        [_parts_text(render(record, pair.kind, code, {})) for code, record in sides]
+        for render in (gold_parts, answer_parts)
+    )
+    is_same = golds[0] == golds[1]
+    rows += [("gold", golds[0])] if is_same else zip((f"{name} gold" for name in names), golds, strict=True)
+    rows += zip((f"{name} answer" for name in names), answers, strict=True)
+    title = f"Right in {pair.against}, wrong in {pair.language}: item {item.language.id[:200]}"
+    return make_table(title, ("", ""), rows, words={0}, folding=True)
+
+
+def _plain_text(field: Field) -> str:
+    return field.text or _parts_text(field.parts)
+
+
+def _parts_text(parts: Parts) -> str:
+    return "".join(segment if isinstance(segment, str) else segment.text for segment in parts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from harness.metrics.metric import metric_name
-from harness.reporting.legends import words_of
+from harness.reporting.blocks.words import words_of
 from harness.storage.model_name import folder_names
 
 if TYPE_CHECKING:

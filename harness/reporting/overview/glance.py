@@ -11,7 +11,7 @@ from statistics import fmean
 from harness.languages.table import known_languages
 from harness.reporting.blocks.model import Tile
 from harness.reporting.blocks.number import Score, percent, signed, uncertainty
-from harness.reporting.blocks.remark import counted
+from harness.reporting.blocks.words import counted
 from harness.reporting.overview.column import Column, cells_of, group_pairs
 from harness.reporting.overview.means import (
     PUBLISHED,

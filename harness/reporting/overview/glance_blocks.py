@@ -11,7 +11,7 @@ from statistics import fmean
 from harness.metrics.metric import metric_name
 from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, make_table
 from harness.reporting.blocks.number import Score, levels, mean_score, percent, score_field, uncertainty
-from harness.reporting.blocks.remark import counted, leading
+from harness.reporting.blocks.words import counted, leading
 from harness.reporting.overview.column import (
     OWN_HEAD,
     PROTOCOLS,

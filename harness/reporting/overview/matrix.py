@@ -24,7 +24,7 @@ from harness.reporting.overview.means import (
     published_label,
     published_rows,
 )
-from harness.scores.suites import overall, task_scores
+from harness.scores.aggregation import overall, task_scores
 from harness.storage.results import CellResult, GroupValue, SuiteScore, SuiteSummary, TaskScore, TaskSummary
 from harness.storage.run_folder import Run
 

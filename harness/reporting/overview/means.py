@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from harness.reporting.blocks.number import Score
-from harness.reporting.blocks.remark import Remark, counted, remark_of
+from harness.reporting.blocks.words import Remark, counted, remark_of
 from harness.reporting.overview.column import (
     Column,
     cells_of,

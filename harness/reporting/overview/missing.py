@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.planning.plan import Cell, Plan, grouped_reason, reason_without_language
 from harness.reporting.blocks.model import BLANK, Block, Note, Notes, Table, make_table
-from harness.reporting.blocks.remark import counted
+from harness.reporting.blocks.words import counted
 from harness.reporting.overview.column import conditions_of, group_pairs, list_names, short_protocol
 
 if TYPE_CHECKING:

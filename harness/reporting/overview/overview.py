@@ -26,7 +26,7 @@ from harness.reporting.blocks.model import (
     make_table,
 )
 from harness.reporting.blocks.number import Score, interval_text, percent, score_field, signed
-from harness.reporting.blocks.remark import counted
+from harness.reporting.blocks.words import counted
 from harness.reporting.overview.column import cells_of
 from harness.reporting.overview.glance import Glance, TaskGlance, glance, tiles
 from harness.reporting.overview.means import UNREADABLE
@@ -355,7 +355,7 @@ class LoadedRun(Run):
         return glance([self], self._material.summary)
 
     def scores(self) -> pl.DataFrame:
-        """Return the table of scores; see `harness.scores.read.read_scores`."""
+        """Return the table of scores; see `harness.scores.table.read_scores`."""
         from harness.scores.table import read_scores
 
         return read_scores([self])

@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.metrics.metric import Metric, metric_name
 from harness.reporting.blocks.model import BLANK, Block, Field, Note, Notes, Table, TableRow, make_table
 from harness.reporting.blocks.number import Score, percent, score_field
-from harness.reporting.blocks.remark import counted
+from harness.reporting.blocks.words import counted
 from harness.reporting.overview.column import Column, conditions_of, list_names, system_names
 from harness.reporting.overview.matrix import Matrix, matrices, published_overall, suite_row
 from harness.reporting.overview.means import (
@@ -31,9 +31,7 @@ from harness.reporting.overview.run_remarks import published_remarks
 from harness.reporting.overview.summary import Material, read_material
 from harness.reporting.overview.summary_blocks import matrix_table, rises
 from harness.reporting.render.console import SAMPLE_WARNING
-from harness.reporting.render.latex import render_latex
-from harness.reporting.render.markdown import render_markdown
-from harness.reporting.render.rows import csv_text
+from harness.reporting.render.text import csv_text, render_latex, render_markdown
 from harness.reporting.sections import Render, written_formats
 from harness.specs.catalog import Catalog
 from harness.specs.schema import TaskSpec

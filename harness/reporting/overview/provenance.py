@@ -24,8 +24,7 @@ from harness.reporting.blocks.model import (
     make_table,
 )
 from harness.reporting.blocks.number import percent
-from harness.reporting.blocks.remark import counted
-from harness.reporting.legends import words_of
+from harness.reporting.blocks.words import counted, words_of
 from harness.reporting.overview.column import PROTOCOLS, group_pairs, list_names, short_protocol, stages_of
 from harness.reporting.overview.glance import Glance, TaskGlance, completeness
 from harness.reporting.overview.run_remarks import doubt_remarks, unreadable_line

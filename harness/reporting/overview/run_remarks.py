@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.data.checksums import CHANGED, RELEASED
+from harness.data.origin import CHANGED, RELEASED
 from harness.errors import HarnessError
 from harness.metrics.metric import metric_name
 from harness.metrics.scoring import answers_of
 from harness.reporting.blocks.model import Block, Note, make_table, visible
 from harness.reporting.blocks.number import percent
-from harness.reporting.blocks.remark import Remark, counted, remark_of
+from harness.reporting.blocks.words import Remark, counted, remark_of
 from harness.reporting.overview.column import conditions_of, group_pairs, list_names, stages_of
 from harness.reporting.overview.means import (
     PROVENANCE_MARKS,
@@ -23,7 +23,7 @@ from harness.reporting.overview.means import (
     is_variant,
     unread_count,
 )
-from harness.running.token_ledger import unknown_shares
+from harness.running.cell_counts import unknown_shares
 from harness.statistics import NORMAL, holm, wilson
 from harness.storage.results import CellResult, TaskSummary
 from harness.storage.run_folder import Run

@@ -13,7 +13,7 @@ from harness.languages.table import known_languages, recorded_name
 from harness.metrics.metric import Metric
 from harness.registry.declarations import ReportSection
 from harness.reporting.blocks.number import Score
-from harness.reporting.blocks.remark import Remark, sentences
+from harness.reporting.blocks.words import Remark, sentences
 from harness.reporting.overview.column import Column, cells_of, column_of, group_pairs, system_names
 from harness.reporting.overview.matrix import Matrix, Row, is_crossed, matrices, suite_tables
 from harness.reporting.overview.means import (

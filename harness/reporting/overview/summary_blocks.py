@@ -31,8 +31,7 @@ from harness.reporting.blocks.number import (
     percent,
     score_field,
 )
-from harness.reporting.blocks.remark import sentences
-from harness.reporting.legends import legend, legend_paragraphs, words_of
+from harness.reporting.blocks.words import legend, legend_paragraphs, sentences, words_of
 from harness.reporting.overview.column import cells_of
 from harness.reporting.overview.matrix import Matrix
 from harness.reporting.overview.means import PUBLISHED, UNREADABLE, MeanRow, mean_remarks, published_rows
@@ -40,7 +39,7 @@ from harness.reporting.overview.missing import skipped_blocks
 from harness.reporting.overview.run_remarks import sampled_items
 from harness.reporting.overview.summary import Material, Summary, chance_of, summarise
 from harness.reporting.render.console import SAMPLE_WARNING, shown_parts
-from harness.reporting.render.latex import render_latex
+from harness.reporting.render.text import render_latex
 from harness.storage.run_folder import Run
 from harness.table import NamedTable
 

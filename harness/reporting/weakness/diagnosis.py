@@ -18,7 +18,6 @@ from harness.errors import HarnessError
 from harness.metrics.metric import metric_name
 from harness.registry.registry import Registry
 from harness.reporting.blocks.chart import CurveChart, ForestChart, ForestRow, Line
-from harness.reporting.blocks.columns import table_of
 from harness.reporting.blocks.model import (
     BLANK,
     Block,
@@ -30,6 +29,7 @@ from harness.reporting.blocks.model import (
     Table,
     make_table,
     rows_of,
+    table_of,
 )
 from harness.reporting.blocks.number import (
     SCALES,
@@ -40,8 +40,7 @@ from harness.reporting.blocks.number import (
     percent,
     signed,
 )
-from harness.reporting.blocks.remark import counted
-from harness.reporting.legends import legend
+from harness.reporting.blocks.words import counted, legend
 from harness.reporting.overview.column import conditions_of
 from harness.reporting.render.console import SAMPLE_WARNING
 from harness.storage.run_folder import Run

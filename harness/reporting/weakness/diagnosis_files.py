@@ -16,10 +16,8 @@ from harness.reporting.blocks.chart import Bar, BarChart
 from harness.reporting.blocks.model import BLANK, Block, Note, Notes, Table, make_table
 from harness.reporting.blocks.number import percent, signed
 from harness.reporting.render.console import SAMPLE_WARNING
-from harness.reporting.render.latex import render_latex
-from harness.reporting.render.markdown import render_markdown
 from harness.reporting.render.page import Figure, text_width
-from harness.reporting.render.rows import csv_text
+from harness.reporting.render.text import csv_text, render_latex, render_markdown
 from harness.reporting.weakness.diagnosis import (
     Row,
     bucket_ends,

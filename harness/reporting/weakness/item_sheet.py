@@ -10,7 +10,7 @@ from typing import Any
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import HarnessError, UnknownNameError
 from harness.languages.table import recorded_name
-from harness.prompts.preview import Rendering
+from harness.prompts.prompter import Rendering
 from harness.reporting.blocks.number import percent
 from harness.reporting.overview.means import UNREADABLE
 from harness.reporting.overview.run_remarks import COUNTS

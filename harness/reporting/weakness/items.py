@@ -33,8 +33,7 @@ from harness.reporting.blocks.model import (
     anchor,
 )
 from harness.reporting.blocks.number import percent
-from harness.reporting.blocks.remark import counted
-from harness.reporting.legends import legend
+from harness.reporting.blocks.words import counted, legend
 from harness.reporting.overview.means import UNREADABLE
 from harness.reporting.overview.summary import Material
 from harness.storage.records import ItemRecord

@@ -22,8 +22,7 @@ from harness_hf.causal.likelihood import Continuations, score_continuations
 from harness_hf.causal.session import CausalSession
 from harness_hf.description import Family, find_architecture, writes_no_text
 from harness_hf.fit_record import read_record
-from harness_hf.inference.answer_stream import Procedure
-from harness_hf.inference.session import CHUNK
+from harness_hf.inference.session import CHUNK, Procedure
 from harness_hf.inference.text_vectors import TextWriter
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import CausalOptions

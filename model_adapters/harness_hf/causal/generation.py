@@ -35,7 +35,7 @@ from harness_hf.causal.prefix import (
     share_prefixes,
 )
 from harness_hf.causal.session import CausalSession, PromptTokens
-from harness_hf.inference.batching import BatchPlan
+from harness_hf.inference.pieces import BatchPlan
 from harness_hf.inference.text_vectors import check_writing, choose_likeliest
 
 OPENING = 16

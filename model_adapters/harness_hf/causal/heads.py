@@ -11,8 +11,7 @@ from harness_hf.causal.session import CausalSession, padding_token
 from harness_hf.encoder.adapter import EncoderSession
 from harness_hf.encoder.classification import LabelScorer
 from harness_hf.encoder.heads import ADAPTERS, Heads
-from harness_hf.inference.batching import Encoded, pad_batch
-from harness_hf.inference.pieces import SpecialTokens, plain_pieces, read_templates
+from harness_hf.inference.pieces import Encoded, SpecialTokens, pad_batch, plain_pieces, read_templates
 from harness_hf.inference.session import Inputs
 from harness_hf.loading import open_tokenizer
 from harness_hf.options import CausalOptions

@@ -19,7 +19,7 @@ from harness_hf.causal.prefix import (
     share_prefixes,
 )
 from harness_hf.causal.session import CausalSession, ScoredTokens
-from harness_hf.inference.batching import BatchPlan
+from harness_hf.inference.pieces import BatchPlan
 
 LEAST_SAVED = 64
 """Tokens that another run must save."""

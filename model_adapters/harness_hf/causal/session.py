@@ -15,8 +15,15 @@ import transformers
 from harness import AdapterError, UsageError
 from harness.models import THINKING_SWITCHES, Markers, Prompt
 from harness_hf.causal.prefix import CACHE_FACTOR, CacheCost, supports_rows
-from harness_hf.inference.batching import Encoded, TokenBudget, free_memory, pad_batch
-from harness_hf.inference.pieces import SpecialTokens, plain_pieces, read_affixes
+from harness_hf.inference.pieces import (
+    Encoded,
+    SpecialTokens,
+    TokenBudget,
+    free_memory,
+    pad_batch,
+    plain_pieces,
+    read_affixes,
+)
 from harness_hf.inference.session import Inputs, ModelSession
 from harness_hf.loading import (
     first_line,

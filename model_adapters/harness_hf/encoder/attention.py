@@ -22,8 +22,7 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from harness import CapabilityError
 from harness.models import AttentionOptions, SegmentAttention, TextAttention, TextInput
 from harness_hf.encoder.adapter import EncoderSession
-from harness_hf.inference.batching import Encoded
-from harness_hf.inference.pieces import piece_offsets
+from harness_hf.inference.pieces import Encoded, piece_offsets
 from harness_hf.inference.session import CHUNK, Inputs
 
 FIRST_ROW = "harness_first_row"

@@ -22,17 +22,21 @@ from harness.models import (
 )
 from harness_hf.description import Family, find_architecture
 from harness_hf.encoder.adapter import Encoder, EncoderSession
-from harness_hf.encoder.classification import Classifier, prepare_classification
+from harness_hf.encoder.classification import (
+    ChoiceScorer,
+    Classifier,
+    Tagger,
+    prepare_classification,
+    prepare_multiple_choice,
+    prepare_tagging,
+)
 from harness_hf.encoder.dual_encoder import DualEncoder, load_dual_encoder, prepare_dual_encoder
 from harness_hf.encoder.masked_lm import MaskFiller
-from harness_hf.encoder.multiple_choice import ChoiceScorer, prepare_multiple_choice
 from harness_hf.encoder.span_extraction import SpanExtractor, SpanLimits, prepare_span_extraction
-from harness_hf.encoder.tagging import Tagger, prepare_tagging
 from harness_hf.fit_record import HEAD_NAME, FitRecord, read_record, require_record
 from harness_hf.heads import dual_pooling, load_trainable, name_labels
-from harness_hf.model_folder import read_config, resolve_folder
+from harness_hf.model_folder import SENTENCE_FILES, read_config, resolve_folder, sentence_module_files
 from harness_hf.options import EncoderOptions
-from harness_hf.sentence_files import SENTENCE_FILES, sentence_module_files
 from harness_hf.training.batches import HeadTraining
 
 ADAPTERS: Mapping[Head, type[Encoder]] = {

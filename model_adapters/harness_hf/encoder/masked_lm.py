@@ -13,10 +13,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from harness import AdapterError, CapabilityError
 from harness.models import Call, LikelihoodAnswer, MaskRequest
 from harness_hf.encoder.adapter import Encoder, EncoderSession
-from harness_hf.inference.answer_stream import Procedure
-from harness_hf.inference.batching import Encoded
-from harness_hf.inference.pieces import piece_offsets
-from harness_hf.inference.session import CHUNK, Inputs
+from harness_hf.inference.pieces import Encoded, piece_offsets
+from harness_hf.inference.session import CHUNK, Inputs, Procedure
 from harness_hf.loading import choose_dtype, open_network, require_weights
 
 

@@ -14,10 +14,8 @@ from harness import DataError
 from harness.data import SpanExample
 from harness.models import Call, FloatArray, SpanAnswer, SpanQuestion, TrainingSettings
 from harness_hf.encoder.adapter import Encoder, EncoderSession
-from harness_hf.inference.answer_stream import Parts, Procedure
-from harness_hf.inference.batching import Encoded
-from harness_hf.inference.pieces import piece_offsets, plain_pieces
-from harness_hf.inference.session import Inputs
+from harness_hf.inference.pieces import Encoded, piece_offsets, plain_pieces
+from harness_hf.inference.session import Inputs, Parts, Procedure
 from harness_hf.training.batches import Feature, HeadTraining, collate_with
 
 ITEM_CHUNK = 2048

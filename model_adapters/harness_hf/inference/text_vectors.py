@@ -24,12 +24,10 @@ from harness.models import (
     Prompt,
     Side,
 )
-from harness_hf.inference.answer_stream import Parts, Procedure
-from harness_hf.inference.batching import Encoded
-from harness_hf.inference.pieces import SubwordCounting, subword_ids
-from harness_hf.inference.session import CHUNK, Inputs, ModelSession
+from harness_hf.inference.pieces import Encoded, SubwordCounting, subword_ids
+from harness_hf.inference.session import CHUNK, Inputs, ModelSession, Parts, Procedure
 from harness_hf.inference.word_vectors import WordVectors, pool, read_layer, resolve_layer
-from harness_hf.sentence_files import DenseModule, Pooling
+from harness_hf.model_folder import DenseModule, Pooling
 
 VectorModule = Callable[[torch.Tensor], torch.Tensor]
 

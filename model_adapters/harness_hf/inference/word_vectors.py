@@ -11,11 +11,9 @@ import torch
 
 from harness import CapabilityError, UsageError
 from harness.models import FloatArray, WordCoverage
-from harness_hf.inference.answer_stream import AnswerStream, Parts
-from harness_hf.inference.batching import Encoded
-from harness_hf.inference.pieces import SpecialTokens
-from harness_hf.inference.session import Inputs
-from harness_hf.sentence_files import Pooling
+from harness_hf.inference.pieces import Encoded, SpecialTokens
+from harness_hf.inference.session import AnswerStream, Inputs, Parts
+from harness_hf.model_folder import Pooling
 
 SENTENCE_CHUNK = 1024
 """Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""

@@ -13,7 +13,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from harness import CapabilityError, UsageError
 from harness.models import Call, Generated, GenerateOptions, Prompt, before_stop
-from harness_hf.inference.batching import Encoded
+from harness_hf.inference.pieces import Encoded
 from harness_hf.inference.session import Inputs
 from harness_hf.inference.text_vectors import check_writing, choose_likeliest
 from harness_hf.loading import quiet_transformers

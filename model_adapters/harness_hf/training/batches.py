@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness_hf.inference.batching import Encoded
+from harness_hf.inference.pieces import Encoded
 
 CPU_PARTS = 4
 """On a CPU a step is cut into so many parts, so that up to four processes share it with the same dropout."""

@@ -22,7 +22,7 @@ from harness import TrainingError, UsageError
 from harness.models import FitOptions, HeadSpec
 from harness_hf.fit_record import FitRecord, read_record, write_record
 from harness_hf.heads import base_weights
-from harness_hf.inference.batching import is_shortage
+from harness_hf.inference.pieces import is_shortage
 from harness_hf.loading import choose_precision, first_line, quiet_transformers
 from harness_hf.low_rank import require_packages
 from harness_hf.options import EncoderOptions

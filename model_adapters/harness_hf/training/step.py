@@ -14,7 +14,7 @@ from accelerate.utils import gather, pad_across_processes, reduce
 from torch.nn.utils.rnn import pad_sequence
 
 from harness import TrainingError
-from harness_hf.inference.batching import is_shortage
+from harness_hf.inference.pieces import is_shortage
 from harness_hf.training.batches import HeadTraining, cut, seed_generator, seed_of
 from harness_hf.training.engine import Engine
 

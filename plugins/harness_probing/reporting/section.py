@@ -1,34 +1,68 @@
-"""The section of reports that shows the probes of runs, by language and method."""
+"""The probes of runs as a section of reports, by language and method, and as rows of plain values, for JSON and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness import Run
 from harness.languages import known_languages
-from harness.reporting import Block, Fold, Note, SectionReport, Table, conditions_of
+from harness.reporting import Block, Fold, Note, SectionReport, Table, conditions_of, csv_text
 from harness.storage import CellResult
-from harness_probing.reporting.curve import (
+from harness_probing.reporting.probe import METRIC, Probe, at_layer, is_probed, read_probes
+from harness_probing.reporting.progression import (
+    difference_table,
+    group_tables,
+    paper_table,
+    progressions,
+    score_table,
+)
+from harness_probing.reporting.tables import (
     Curve,
     Localisation,
+    baseline_table,
+    baseline_values,
     curve_blocks,
     curve_figures,
     curve_table,
     curves,
-    localisations,
-)
-from harness_probing.reporting.groups import group_tables
-from harness_probing.reporting.paper_table import paper_table
-from harness_probing.reporting.probe import Probe, is_probed, read_probes
-from harness_probing.reporting.progression import difference_table, progressions, score_table
-from harness_probing.reporting.rows import probe_rows
-from harness_probing.reporting.tables import (
-    baseline_table,
+    depth_of,
     detail_table,
     localisation_table,
+    localisations,
     unseen_table,
     variant_table,
+)
+
+COLUMNS = (
+    "model",
+    "task",
+    "view",
+    "treebank",
+    "language",
+    "method",
+    "data",
+    "stands_in",
+    "layer",
+    "depth",
+    "best",
+    "last",
+    "chosen_on",
+    "weighted_f1",
+    "sd",
+    "ci_low",
+    "ci_high",
+    "macro_f1",
+    "accuracy",
+    "control",
+    "selectivity",
+    "compression",
+    "random_encoder",
+    "mix_weight",
+    "center_of_gravity",
+    "majority",
+    "type_majority",
 )
 
 
@@ -147,3 +181,67 @@ def _section(head: str, probes: Sequence[Probe]) -> ProbingSection:
         curves=tuple(own_curves),
         localisations=tuple(localised),
     )
+
+
+def probe_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return one row for every layer of every probe; scores are fractions, depth runs from 0 to 1.
+
+    ``random_encoder`` is the score of the encoder with random weights in this layer; the interval is given of the
+    best and the last layer.
+    """
+    probes, _ = read_probes(runs)
+    return [row for probe in probes for row in _rows(probe)]
+
+
+def _rows(probe: Probe) -> Iterator[dict[str, Any]]:
+    baselines = baseline_values(probe)
+    mix = probe.problem.get("mix")
+    for entry in probe.layers:
+        layer, test = entry["layer"], entry["test"]
+        random = at_layer(probe.random_layers, layer)
+        low, high = _interval(probe, layer)
+        yield {
+            **dict.fromkeys(COLUMNS),
+            "model": probe.model,
+            "task": probe.task,
+            "view": probe.view,
+            "treebank": probe.treebank or None,
+            "language": probe.language,
+            "method": probe.method,
+            "data": probe.data,
+            "stands_in": probe.stands_in,
+            "layer": layer,
+            "depth": depth_of(probe, layer),
+            "best": layer == probe.best["layer"],
+            "last": layer == probe.depth,
+            "chosen_on": probe.best["chosen_on"],
+            "weighted_f1": test[METRIC]["value"],
+            "sd": test[METRIC]["sd"],
+            "ci_low": low,
+            "ci_high": high,
+            "macro_f1": test["macro_f1"]["value"],
+            "accuracy": test["accuracy"]["value"],
+            "control": _value(entry, "control"),
+            "selectivity": _value(entry, "selectivity"),
+            "compression": entry["code"]["compression"] if "code" in entry else None,
+            "random_encoder": _value(random, "test"),
+            "mix_weight": mix["weights"].get(str(layer)) if mix else None,
+            **{name: baselines[name] for name in ("center_of_gravity", "majority", "type_majority")},
+        }
+
+
+def _interval(probe: Probe, layer: int) -> tuple[float | None, float | None]:
+    for block in (probe.best, probe.last):
+        if block["layer"] == layer and block[METRIC].get("ci"):
+            low, high = block[METRIC]["ci"]
+            return low, high
+    return None, None
+
+
+def _value(entry: Mapping[str, Any] | None, key: str) -> float | None:
+    return None if entry is None or key not in entry else float(entry[key][METRIC]["value"])
+
+
+def render_probe_csv(runs: Sequence[Run]) -> str:
+    """Return the rows as CSV with a header."""
+    return csv_text(probe_rows(runs), COLUMNS)

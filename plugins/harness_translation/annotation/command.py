@@ -83,7 +83,7 @@ def export(
     arguments = dict(locals())
     del arguments["output"]
     from harness.specs import split_names
-    from harness_translation.annotation.export import ExportRequest, export_sheets
+    from harness_translation.annotation.sheets import ExportRequest, export_sheets
 
     for name in ("tasks", "languages", "variants"):
         arguments[name] = tuple(split_names(arguments[name] or []))
@@ -130,8 +130,7 @@ def import_(
 
     Example: harness annotate import relabel relabel/sheets/annotator-1/xnli-hi-1.csv
     """
-    from harness_translation.annotation.export import write_adjudication, write_stages
-    from harness_translation.annotation.key import read_key
+    from harness_translation.annotation.items import read_key
     from harness_translation.annotation.labels import (
         ADJUDICATED,
         merge,
@@ -139,6 +138,7 @@ def import_(
         read_sheets,
         write_annotations,
     )
+    from harness_translation.annotation.sheets import write_adjudication, write_stages
 
     if adjudicated and annotator is not None:
         raise UsageError("--adjudicated and --annotator cannot be used together: both name the annotator.")
@@ -182,7 +182,7 @@ def report(
     import json
 
     from harness.cli import check_output_file, print_table, write_file, write_rows
-    from harness_translation.annotation.key import read_key
+    from harness_translation.annotation.items import read_key
     from harness_translation.annotation.labels import read_annotations
     from harness_translation.annotation.report import (
         errata_files,

@@ -22,22 +22,20 @@ from typing import Any
 
 from harness import UsageError
 from harness.statistics import holm
-from harness_translation.annotation.agreement import (
-    alpha_interval,
-    cohen_kappa,
-    krippendorff_alpha,
-    two_proportions,
-    weighted_share,
-)
-from harness_translation.annotation.key import Key, Sheet
+from harness_translation.annotation.items import Key, Sheet
 from harness_translation.annotation.labels import (
     ADJUDICATED,
     CORRECTION,
     FIRST,
     THIRD,
     Annotations,
+    alpha_interval,
+    cohen_kappa,
     deciding_stage,
     final_label,
+    krippendorff_alpha,
+    two_proportions,
+    weighted_share,
 )
 
 Row = dict[str, Any]

@@ -71,7 +71,7 @@ def gap(
     from harness.specs import language_codes, split_names
     from harness_translation.gap import paper, sections
     from harness_translation.gap.measure import GapOptions, compute_gaps
-    from harness_translation.gap.score_file import read_scores
+    from harness_translation.gap.paper import read_scores
     from harness_translation.gap.system import gap_systems
 
     check_output_file(json_file, ".json")

@@ -1,25 +1,36 @@
-"""Every number that follows from a table of printed scores, next to the printed one.
-
-Arithmetic is exact (fractions of the decimals as printed). A mean is over the values of the target languages, without
-the source language; the mean with it, which some tables print, is a row of its own.
-"""
+"""Tables of printed scores by version of a test set, and every number that follows from one, next to it."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
+from harness import DataError, UsageError
 from harness.metrics import metric_name
 from harness.reporting import BLANK, Bar, CurveChart, Section, Table
-from harness_translation.gap.correlation import correlation
-from harness_translation.gap.formula import CONTRASTS, FLAGGED, HEADS, TITLES, VARIANTS, contrast
-from harness_translation.gap.paper_form import Point, paper_table, transfer_chart
-from harness_translation.gap.pretraining import by_size
-from harness_translation.gap.score_file import AVERAGE, DELTA, Printed, ScoreGroup
-from harness_translation.gap.sections import CAUTION, gap_section, gap_table, size_text, unfair_text
+from harness_translation.gap.correlation import by_size, correlation
+from harness_translation.gap.sections import (
+    CAUTION,
+    Point,
+    gap_section,
+    gap_table,
+    paper_table,
+    size_text,
+    transfer_chart,
+    unfair_text,
+)
+from harness_translation.gap.system import CONTRASTS, FLAGGED, HEADS, TITLES, VARIANTS, contrast
 
+COLUMNS: Final = (
+    "table", "task", "metric", "model", "train", "split", "variant", "translator", "lang", "value",
+)  # fmt: skip
+_AVERAGE: Final = "avg"
+_DELTA: Final = "delta"
 SOURCE: Final = "en"
 UNFAIR: Final = "the context is in the target language for ZS and in English for TT and BT"
 SPAN_TASKS: Final = frozenset({"mlqa", "xquad", "tydiqa"})
@@ -28,6 +39,102 @@ LEGEND: Final = (
     "Units as given. Means are means of the languages' own values, without the source language; gap: the "
     "source language's ZS minus the score. ~ compares more than translations."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """A number as written in a file."""
+
+    text: str
+    line: int
+
+    @property
+    def exact(self) -> Fraction:
+        """Return its exact value."""
+        return Fraction(Decimal(self.text))
+
+
+PrintedRow = Mapping[str, Printed]
+"""By language, or ``avg``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreGroup:
+    """The rows of one table for one task, metric, model, train variant and split."""
+
+    table: str
+    task: str
+    metric: str
+    model: str
+    train: str
+    split: str
+    rows: Mapping[tuple[str, str], PrintedRow]
+    """By variant in lower case (``delta`` for printed differences) and translator."""
+
+
+def read_scores(path: Path) -> list[ScoreGroup]:
+    """Return the tables of a file in its order.
+
+    Raises:
+        UsageError: If the file does not exist, or a column is missing.
+        DataError: If a value is not a number, the file has none of the four variants, or a cell occurs twice; the
+            message names the line.
+    """
+    if not path.is_file():
+        raise UsageError(f"The score file {str(path)!r} does not exist.")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as UTF-8 text: {error}.") from error
+    reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    head = next(reader, [])
+    missing = [name for name in COLUMNS if name not in head]
+    if missing:
+        raise UsageError(
+            f"{path}: expected the columns {' '.join(COLUMNS)}; {' '.join(missing)} not found in {' '.join(head)!r}.",
+            hint="harness_translation.gap.paper describes the columns.",
+        )
+    rows_by_group: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Printed]]] = {}
+    for number, fields in enumerate(reader, start=2):
+        where = f"{path}:{number}"
+        if any(fields) and len(fields) != len(head):
+            raise DataError(f"{where}: expected {len(head)} fields, found {len(fields)}.")
+        row = dict(zip(head, (field.strip() for field in fields), strict=False))
+        if not row.get("value"):
+            continue
+        variant, fault = row["variant"].lower(), _fault(row)
+        if fault:
+            raise DataError(f"{where}: {fault}.")
+        group = rows_by_group.setdefault(tuple(row[name] for name in COLUMNS[:6]), {})
+        cells = group.setdefault((variant, "" if variant == "zs" else row["translator"]), {})
+        if row["lang"] in cells:
+            raise DataError(
+                f"{where}: the cell of table {row['table']!r}, {row['variant']} {row['translator']} in "
+                f"{row['lang']!r} is in line {cells[row['lang']].line} already."
+            )
+        cells[row["lang"]] = Printed(text=row["value"], line=number)
+    groups = [
+        ScoreGroup(**dict(zip(COLUMNS[:6], key, strict=True)), rows=rows)
+        for key, rows in rows_by_group.items()
+    ]
+    if not any(variant in VARIANTS for group in groups for variant, _ in group.rows):
+        raise DataError(f"{path}: no row is of a variant {', '.join(map(str.upper, VARIANTS))}.")
+    return groups
+
+
+def _fault(row: Mapping[str, str]) -> str:
+    """Return the fault of a row, or an empty text."""
+    try:
+        finite = Decimal(row["value"]).is_finite()
+    except InvalidOperation:
+        finite = False
+    if not finite:
+        return f"expected a number as value, found {row['value']!r}"
+    if not row["lang"]:
+        return "the row names no language"
+    if row["variant"].lower() in VARIANTS[1:] and not row["translator"]:
+        return f"a score of variant {row['variant']!r} names no translator"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +192,10 @@ def derived_rows(groups: Sequence[ScoreGroup]) -> list[DerivedRow]:
 def _group_rows(group: ScoreGroup) -> Iterator[DerivedRow]:
     scores = {key: row for key, row in group.rows.items() if key[0] in VARIANTS}
     codes = {code for row in scores.values() for code in row}
-    targets = by_size([code for code in codes if code not in {SOURCE, AVERAGE} and "@" not in code])
+    targets = by_size([code for code in codes if code not in {SOURCE, _AVERAGE} and "@" not in code])
     for (variant, translator), row in scores.items():
         for code, printed in row.items():
-            if code != AVERAGE:
+            if code != _AVERAGE:
                 yield DerivedRow(
                     group=group,
                     translator=translator,
@@ -112,7 +219,7 @@ def _contrast_rows(
     needed = {
         name: group.rows.get((name, "" if name == "zs" else translator), {}) for name in CONTRASTS[quantity]
     }
-    printed = group.rows.get((DELTA, translator), {}) if quantity == "delta" else {}
+    printed = group.rows.get((_DELTA, translator), {}) if quantity == "delta" else {}
     values: dict[str, Fraction] = {
         code: contrast(quantity, {name: row[code].exact for name, row in needed.items()})
         for code in targets
@@ -124,9 +231,9 @@ def _contrast_rows(
     if not values:
         return
     mean = _mean(values.values())
-    common |= {"lang": AVERAGE}
+    common |= {"lang": _AVERAGE}
     yield DerivedRow(
-        **common, quantity=quantity, value=mean, languages=tuple(values), printed=printed.get(AVERAGE)
+        **common, quantity=quantity, value=mean, languages=tuple(values), printed=printed.get(_AVERAGE)
     )
     vectors = {code: [float(value)] for code, value in values.items()}
     estimate = correlation(quantity, translator, vectors, 1) if quantity in FLAGGED else None
@@ -154,11 +261,11 @@ def _mean_rows(
         yield DerivedRow(
             group=group,
             translator=translator,
-            lang=AVERAGE,
+            lang=_AVERAGE,
             quantity=name,
             value=value,
             languages=averaged,
-            printed=row.get(AVERAGE) if averaged == codes else None,
+            printed=row.get(_AVERAGE) if averaged == codes else None,
         )
 
 
@@ -178,12 +285,12 @@ def _transfer_rows(
         yield DerivedRow(**common, lang=code, quantity=name, value=value)
     if values:
         mean, codes = _mean(values.values()), tuple(values)
-        yield DerivedRow(**common, lang=AVERAGE, quantity=name, value=mean, languages=codes)
+        yield DerivedRow(**common, lang=_AVERAGE, quantity=name, value=mean, languages=codes)
     if values and SOURCE in row:
         codes = (SOURCE, *values)
         mean = row[SOURCE].exact - _mean(row[code].exact for code in codes)
         name = f"transfer_gap_with_source_{variant}"
-        yield DerivedRow(**common, lang=AVERAGE, quantity=name, value=mean, languages=codes)
+        yield DerivedRow(**common, lang=_AVERAGE, quantity=name, value=mean, languages=codes)
 
 
 def _mean(values: Any) -> Fraction:
@@ -216,7 +323,7 @@ def _section(group: ScoreGroup, translator: str, rows: Sequence[DerivedRow]) -> 
     codes = {row.lang for row in rows if row.quantity in VARIANTS}
     sources = sorted(code for code in codes if code.partition("@")[0] == SOURCE)
     codes_by_size = [*sources, *by_size(codes - set(sources))]
-    means = {name: values.get((f"mean_{name}" if name in VARIANTS else name, AVERAGE)) for name in names}
+    means = {name: values.get((f"mean_{name}" if name in VARIANTS else name, _AVERAGE)) for name in names}
     # A mean over other languages cannot be compared with the rest of its row.
     averaged = min((mean.languages for mean in means.values() if mean is not None), key=len, default=())
     fields = [[code, *(_field(values.get((name, code))) for name in names)] for code in codes_by_size]
@@ -265,7 +372,7 @@ def derived_tables(rows: Sequence[DerivedRow]) -> list[Table]:
     for group in {id(row.group): row.group for row in rows}.values():
         own = {(row.quantity, row.translator, row.lang): row for row in rows if row.group is group}
         codes = dict.fromkeys(
-            code for row in group.rows.values() for code in row if code not in {SOURCE, AVERAGE}
+            code for row in group.rows.values() for code in row if code not in {SOURCE, _AVERAGE}
         )
 
         def text(
@@ -276,7 +383,7 @@ def derived_tables(rows: Sequence[DerivedRow]) -> list[Table]:
             size: int = len(codes),
         ) -> str:
             name = quantity if code is not None or quantity == "delta" else f"mean_{quantity}"
-            row = own.get((name, translator, AVERAGE if code is None else code))
+            row = own.get((name, translator, _AVERAGE if code is None else code))
             complete = row is not None and (code is not None or len(row.languages) == size)
             return _field(row, digits=None if code is not None else 1) if complete else ""
 

@@ -1,10 +1,12 @@
-"""Gaps as sections of a report, and as rows for ``--json``."""
+"""Gaps as sections of a report: the answer in words, tables, figures, and rows for ``--json``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.languages import recorded_name
 from harness.metrics import metric_name
 from harness.reporting import (
     BLANK,
@@ -14,22 +16,25 @@ from harness.reporting import (
     Charts,
     CurveChart,
     Field,
+    Line,
+    Note,
     Notes,
     Section,
     Table,
     anchor,
+    interval_text,
     percent,
     rows_of,
     signed,
 )
-from harness_translation.gap.answer import answer_blocks
-from harness_translation.gap.correlation import Correlation
-from harness_translation.gap.formula import CONTRASTS, FLAGGED, HEADS, TITLES, TRANSFER, VARIANTS
+from harness_translation.gap.correlation import Correlation, pretraining_size
 from harness_translation.gap.measure import ALL, GapValue, SystemGaps
-from harness_translation.gap.paper_form import Point, paper_table, transfer_chart
-from harness_translation.gap.pretraining import pretraining_size
-from harness_translation.gap.system import ZS
+from harness_translation.gap.system import CONTRASTS, FLAGGED, HEADS, TITLES, TRANSFER, VARIANTS, ZS
 
+ASKED: Final = ("bt_tt", "te_zs", "delta")
+"""Contrasts of machine-made with human-made text; the first one that was computed answers."""
+_ORDER: Final = ("yes", "no evidence", "no", "undecided")
+CURVES: Final = {"tt": "human text (TT)", "bt": "machine text (BT)"}
 LABEL_WIDTH = 18
 CAUTION: Final = (
     "Caution: BT is source-language text that went through two translations. It no longer tests the target language, "
@@ -42,6 +47,164 @@ LEGEND: Final = (
     "errors for every translator. ~ compares more than translations. A mean over other languages than those of its "
     "row is not shown."
 )
+
+
+def _answer_blocks(gaps: SystemGaps, *, k: float) -> list[Block]:
+    """Return the question with its answer for every language, those that lose most first; nothing without a contrast.
+
+    The answer is yes where the gap exceeds k standard errors for every translator and its interval is above 0, no
+    where its interval is below 0, and undecided where only one of the two holds or there is no interval. Where some
+    translator has no such contrast, there is no verdict: the values of the others are given, each by its name.
+    """
+    complete = {value.quantity for value in gaps.values if value.translator == ALL}
+    partial = {value.quantity for value in gaps.values}
+    quantity = next((name for held in (complete, partial) for name in ASKED if name in held), None)
+    if quantity is None:
+        return []
+    answers: list[tuple[int, float, str]] = []
+    for code in gaps.languages:
+        value = gaps.find(quantity, code, ALL)
+        if value is not None:
+            answers.append((_ORDER.index(_answer(value)), -value.estimate.value, _sentence(value, code)))
+        elif gaps.translators_of(quantity, code):
+            answers.append((len(_ORDER), 0.0, _partial_sentence(gaps, quantity, code)))
+    question = f"Does the human translation cost {gaps.system.model_name} its score on {gaps.system.task}?"
+    how = (
+        f"{TITLES[quantity]}: the score on machine translations ({_whose(gaps, quantity)}) minus that on the human "
+        f"one. Yes: more than {k:g} standard errors, interval above 0; each language by itself, without a correction "
+        "for their number."
+    )
+    texts = [text for *_, text in sorted(answers)]
+    return [Note(question, "heading"), Notes(texts, "findings"), Note(how, "note")] if texts else []
+
+
+def _whose(gaps: SystemGaps, quantity: str) -> str:
+    """Return the translators of a contrast, and those that have none."""
+    every = gaps.system.translators
+    by_code = [gaps.translators_of(quantity, code) for code in gaps.languages]
+    if every in by_code:
+        return f"by {every[0]}" if len(every) == 1 else f"by every one of {', '.join(every)}"
+    names = [name for name in every if any(name in translators for translators in by_code)]
+    missing = ", ".join(name for name in every if name not in names)
+    remark = f"there is none by {missing}" if missing else "no language has it by all of them"
+    return f"by {', '.join(names)}; {remark}"
+
+
+def _partial_sentence(gaps: SystemGaps, quantity: str, code: str) -> str:
+    names = gaps.translators_of(quantity, code)
+    missing = ", ".join(name for name in gaps.system.translators if name not in names)
+    values = [(name, gaps.find(quantity, code, name)) for name in names]
+    listed = "; ".join(f"by {name} alone {_points(value)}" for name, value in values if value is not None)
+    name = recorded_name(code, ())
+    return f"{name}: no verdict on every translator, since {missing} has no {HEADS[quantity]}; {listed}."
+
+
+def _answer(value: GapValue) -> str:
+    low, high = value.estimate.interval.low, value.estimate.interval.high
+    if low is None or high is None or value.flagged != (low > 0):
+        return "undecided"
+    return "yes" if value.flagged else "no" if high < 0 else "no evidence"
+
+
+def _sentence(value: GapValue, code: str) -> str:
+    answer = _answer(value)
+    why = ", the human text scores higher" if answer == "no" else ""
+    return f"{recorded_name(code, ())}: {answer}{why}, {_points(value)}."
+
+
+def _points(value: GapValue) -> str:
+    """Return the value with its interval: ``+16.7 points (4.2 to 33.3)``."""
+    low, high = value.estimate.interval.low, value.estimate.interval.high
+    points = f"{signed(value.estimate.value)} points"
+    if low is None or high is None:
+        return f"{points} without an interval"
+    unfair = "; the two sides differ in more than their translation" if value.unfair else ""
+    return f"{points} ({interval_text((low, high))}){unfair}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A score as it is shown, with its interval if it has one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def paper_table(
+    title: str,
+    source: str,
+    codes: Sequence[str],
+    translators: Sequence[str],
+    text: Callable[[str, str, str | None], str],
+) -> Table:
+    """Return versions as rows and languages as columns; versions without any score are skipped.
+
+    Args:
+        title: The caption.
+        source: The source language, the first column.
+        codes: The other languages.
+        translators: Their names, as in ``BT-g``.
+        text: Returns a field: quantity, translator and language, None for the mean; empty without one.
+    """
+    versions = [("zs", ""), *((name, each) for each in translators for name in ("tt", "te", "bt", "delta"))]
+    rows = []
+    for quantity, translator in versions:
+        fields = [text(quantity, translator, code) for code in (source, *codes, None)]
+        if any(fields):
+            name = quantity if quantity == "delta" else quantity.upper()
+            rows.append(["-".join(filter(None, (name, translator))), *(field or BLANK for field in fields)])
+    return Table(title=title, corner="", heads=(source, *codes, "avg"), rows=rows_of(rows))
+
+
+def transfer_chart(
+    title: str, source: str, points: Mapping[str, Mapping[str, Point]], codes: Sequence[str]
+) -> CurveChart | None:
+    """Return Figure 1; None unless two languages have both curves.
+
+    Args:
+        title: The title.
+        source: The source language.
+        points: By variant and language; ``zs`` of the source language is the line.
+        codes: The languages, in the order of the axis.
+    """
+    both = [code for code in codes if all(code in points.get(variant, {}) for variant in CURVES)]
+    if len(both) < 2:
+        return None
+    lines = [
+        _curve(label, group, [points[variant][code] for code in both])
+        for group, (variant, label) in enumerate(CURVES.items())
+    ]
+    english = points.get("zs", {}).get(source)
+    if english is not None:
+        ends = ((0.0, english.value), (len(both) - 1.0, english.value))
+        lines.append(Line(label=f"{source} (ZS)", points=ends, group=6, stroke="dashed", is_guide=True))
+    return CurveChart(
+        title=title,
+        lines=tuple(lines),
+        groups=tuple(CURVES.values()),
+        x_label="languages, largest pre-training data first",
+        y_label="score",
+        x_names=tuple(both),
+        summary="; ".join(
+            f"{label}: {', '.join(f'{code} {points[variant][code].value:.1f}' for code in both)}"
+            for variant, label in CURVES.items()
+        ),
+        strokes=() if english is None else (("dashed", f"{source}, its own test set ({english.value:.1f})"),),
+    )
+
+
+def _curve(label: str, group: int, points: Sequence[Point]) -> Line:
+    return Line(
+        label=label,
+        points=tuple((float(position), point.value) for position, point in enumerate(points)),
+        group=group,
+        whiskers=tuple(
+            (float(position), point.low, point.high)
+            for position, point in enumerate(points)
+            if point.low is not None and point.high is not None
+        ),
+    )
 
 
 def gap_section(
@@ -113,7 +276,7 @@ def system_section(gaps: SystemGaps, *, k: float) -> Section:
             for index, name in enumerate(names)
             if (value := gaps.find(charted, code, name)) is not None
         ],
-        answers=answer_blocks(gaps, k=k),
+        answers=_answer_blocks(gaps, k=k),
     )
 
 

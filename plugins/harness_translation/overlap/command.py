@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,8 +15,7 @@ from harness.cli import echo
 if TYPE_CHECKING:
     from harness import Run
     from harness.running import Session
-    from harness_translation.overlap.item import OverlapGroup
-    from harness_translation.overlap.measure import OverlapSettings
+    from harness_translation.overlap.measure import OverlapGroup, OverlapSettings
 
 app = typer.Typer(add_completion=False)
 
@@ -48,6 +48,8 @@ Words = Annotated[
     typer.Option("--words", help="auto cuts unspaced text into characters; space rejects it."),
 ]
 Rows = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+HUMAN = "zs"
+_Comparison = Mapping[str, Any]
 
 
 @app.command()
@@ -79,8 +81,7 @@ def overlap(
     from harness.models import AttentionOptions
     from harness.specs import language_codes, split_names
     from harness_translation.overlap.formula import OverlapRule
-    from harness_translation.overlap.item import overlap_groups
-    from harness_translation.overlap.measure import OverlapSettings
+    from harness_translation.overlap.measure import OverlapSettings, overlap_groups
 
     check_output_file(json_file, ".json")
     settings = OverlapSettings(
@@ -109,9 +110,7 @@ def _measure(
 ) -> None:
     from harness.cli import print_table, show_progress, write_rows
     from harness.planning import key_values
-    from harness_translation.overlap.measure import Engines, measure_group
-    from harness_translation.overlap.model import open_model
-    from harness_translation.overlap.table import overlap_notes, overlap_table
+    from harness_translation.overlap.measure import Engines, measure_group, open_model
 
     name, _, reference = aligner.partition(":")
     if name not in session.registry.aligners:
@@ -140,5 +139,55 @@ def _measure(
         "added, as the paper's Table 3 prints; mean: half of it. machine - human: the mean difference of the "
         "items that both texts have, with the interval of these pairs."
     )
-    for line in overlap_notes(results):
+    for line in _overlap_notes(results):
         echo(line)
+
+
+def overlap_table(results: Sequence[_Comparison]) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows: one row per text (human, machine) and scale, one column per language."""
+    languages = list(dict.fromkeys(str(one["language"]) for one in results))
+    keys = list(dict.fromkeys(_key(one) for one in results))
+    models = len({key[:2] for key in keys}) > 1
+    by_key = {(_key(one), one["language"]): one for one in results}
+    rows: list[list[str]] = []
+    for task, seed, text in keys:
+        head = [f"{task}, {seed}"] if models else []
+        own = [by_key.get(((task, seed, text), code)) for code in languages]
+        for name, scale in (("overlap_sum", "sum (0..2)"), ("overlap_mean", "mean (0..1)")):
+            rows.append([*head, text, scale, *(_shown(one[name]) if one else "" for one in own)])
+            differences = [one["minus_human"] if one else None for one in own]
+            if any(differences):
+                fields = [_shown(one[name]) if one else "" for one in differences]
+                rows.append([*head, f"{text} - human", scale, *fields])
+    return [*(["model"] if models else []), "text", "overlap", *languages], rows
+
+
+def _overlap_notes(results: Sequence[_Comparison]) -> list[str]:
+    """Return one line per result: the items that were measured and skipped."""
+    lines = []
+    for row in results:
+        reasons = {"too long": "truncated", "not translated": "missing", "undefined": "undefined"}
+        out = ", ".join(f"{row[name]:,} {reason}" for reason, name in reasons.items() if row[name])
+        lines.append(
+            f"{row['task']} {row['language']}, {_text(row)}: {row['n']:,} of {row['correct']:,} items that the "
+            f"model got right in English, of {row['labelled']:,}; {100 * (row['linked'] or 0):.1f} % of English "
+            f"words linked" + (f"; skipped: {out}" if out else "")
+        )
+    return lines
+
+
+def _key(one: _Comparison) -> tuple[str, str, str]:
+    return one["task"], f"seed {one['seed']}, fit {one['fit']}", _text(one)
+
+
+def _text(one: _Comparison) -> str:
+    if one["variant"] == HUMAN:
+        return "human"
+    return f"machine ({', '.join(filter(None, (one['variant'], one['translator'])))})"
+
+
+def _shown(value: Mapping[str, Any]) -> str:
+    if value["value"] is None:
+        return "-"
+    ends = value["ci"]
+    return f"{value['value']:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")

@@ -9,17 +9,165 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from harness import Progress, Run
+from harness import CapabilityError, DataError, Progress, Run, UnknownNameError, UsageError
 from harness.data import AlignsWords, WordPair, check_alignments
-from harness.models import AttentionOptions, ExposesAttentions, TextAttention, TextInput
+from harness.models import Adapter, AttentionOptions, ExposesAttentions, TextAttention, TextInput
+from harness.planning import resolve_model
+from harness.running import Session
 from harness.statistics import ClusterCodes, Interval, count_interval
-from harness.storage import CellResult
-from harness_translation.overlap.formula import ItemOverlap, OverlapRule, item_overlap
-from harness_translation.overlap.item import TRANSLATION, OverlapGroup, SourceItem, read_inputs, source_items
-from harness_translation.overlap.word import Join, Splitting, Word, split_words, word_scores
+from harness.storage import CellResult, ItemRecord, cache_folder
+from harness_translation.overlap.formula import (
+    ItemOverlap,
+    Join,
+    OverlapRule,
+    Splitting,
+    Word,
+    item_overlap,
+    split_words,
+    word_scores,
+)
 
+KIND = "sequence_classification"
+_TRANSLATION = ("variant", "translator")
+"""The parts of a view that select the text of an item, but change neither model nor item."""
+FITTED = "fit.json"
 BLOCK = 256
 """Number of items whose attention and links are in memory together."""
+Overlaps = dict[str, ItemOverlap]
+"""By item id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapGroup:
+    """The cells of one model on one task: the English cell and the cells that are compared with it."""
+
+    task: str
+    source: CellResult
+    targets: tuple[CellResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceItem:
+    """An English item that the model got right."""
+
+    id: str
+    cluster: str | None
+    input: TextInput
+
+
+def overlap_groups(run: Run, tasks: Sequence[str], languages: Sequence[str]) -> list[OverlapGroup]:
+    """Return the comparisons of a run, restricted to `tasks` and `languages` if given.
+
+    Raises:
+        UsageError: If there is none: no task that classifies texts, no English cell, or no other language.
+    """
+    finished = [cell for cell in run.cells if cell.status == "ok"]
+    task_names = {name for name, spec in run.manifest.tasks.items() if spec.kind == KIND}
+    for name in tasks:
+        if name not in task_names:
+            raise UnknownNameError(f"task of {str(run.path)!r} that classifies texts", name, task_names)
+    codes = {cell.language for cell in finished}
+    for code in languages:
+        if code not in codes:
+            raise UnknownNameError(f"language of {str(run.path)!r}", code, codes)
+    by_model: dict[tuple[str, str], list[CellResult]] = {}
+    for cell in sorted(finished, key=lambda cell: str(cell.task)):
+        if cell.task in (tasks or task_names):
+            by_model.setdefault((cell.task, _model_key(cell)), []).append(cell)
+    groups = []
+    for (task, _), cells in by_model.items():
+        source = run.manifest.tasks[task].source or "en"
+        originals = [cell for cell in cells if cell.language == source and not {*_TRANSLATION} & {*cell.view}]
+        targets = [
+            cell for cell in cells if cell.language in (languages or codes) and cell.language != source
+        ]
+        if originals and targets:
+            groups.append(OverlapGroup(task=task, source=originals[0], targets=tuple(targets)))
+    if not groups:
+        raise UsageError(
+            f"The run {str(run.path)!r} has nothing to compare: expected a task that classifies texts, finished in "
+            "English and in another language.",
+            hint="Make one: harness eval --tasks xnli --languages en,sw,ur --model hf:MODEL",
+        )
+    return groups
+
+
+def _model_key(cell: CellResult) -> str:
+    view = {name: value for name, value in cell.view.items() if name not in _TRANSLATION}
+    return repr((cell.protocol, cell.fit, cell.method, cell.seed, sorted(view.items())))
+
+
+def _source_items(run: Run, group: OverlapGroup, names: Sequence[str]) -> tuple[list[SourceItem], int]:
+    """Return the English items whose label the model predicted, and the number of labelled items.
+
+    `names` are the task's input fields in the order of the model input; records sort them by name. Raises `DataError`
+    without such items, or for records with other fields.
+    """
+    labelled = [record for record in run.records(group.source) if record.reference is not None]
+    items = [
+        SourceItem(id=record.id, cluster=record.cluster, input=_text_input(run, record, names))
+        for record in labelled
+        if record.prediction["label"] == record.reference
+    ]
+    if not items:
+        raise DataError(
+            f"The model got none of the {len(labelled):,} English items of {group.task!r} right; "
+            "overlap is measured on items that it got right."
+        )
+    return items, len(labelled)
+
+
+def _read_inputs(
+    run: Run, target: CellResult, ids: frozenset[str], names: Sequence[str]
+) -> Iterator[tuple[str, TextInput]]:
+    """Yield (id, texts) of the items of a cell that are among `ids`."""
+    for record in run.records(target):
+        if record.id in ids:
+            yield record.id, _text_input(run, record, names)
+
+
+def _text_input(run: Run, record: ItemRecord, names: Sequence[str]) -> TextInput:
+    inputs = record.fields.get("inputs") or {}
+    if set(inputs) != set(names):
+        raise DataError(
+            f"Item {record.id!r} of {str(run.path)!r} has the fields {', '.join(sorted(inputs)) or '(none)'}; "
+            f"the task now has {', '.join(names)}.",
+            hint="Run it again; its fit is reused.",
+        )
+    texts = [inputs[name] for name in names]
+    return TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None)
+
+
+def open_model(run: Run, group: OverlapGroup, session: Session, options: Mapping[str, str]) -> Adapter:
+    """Return the model of a group's cells; close it afterwards. `options` are used over those of the run.
+
+    Raises:
+        UsageError: If the fit is not in the cache.
+        CapabilityError: If the model does not expose its attention.
+    """
+    adapter, fit = run.results.model.adapter, group.source.fit
+    text = f"{adapter}:{run.results.model.ref}"
+    if fit != "none":
+        folder = cache_folder() / "fits" / str(fit)
+        text = f"{adapter}:{folder}"
+        if not (folder / FITTED).is_file():
+            raise UsageError(
+                f"The fine-tuned model of {str(run.path)!r} ({fit}) is not in the cache {str(folder.parent)!r}.",
+                hint="Run its harness eval again here.",
+            )
+    run_options = {str(key): str(value) for key, value in run.manifest.config.get("options", {}).items()}
+    resolved = resolve_model(session.registry.adapters, text, {**run_options, **options})
+    model = resolved.entry.open(resolved.description, resolved.options)
+    if not isinstance(model, ExposesAttentions):
+        model.close()
+        raise CapabilityError(
+            f"The model {text!r} ({resolved.description.adapter}) does not expose its attention; "
+            "overlap needs a fine-tuned encoder.",
+            hint="Use a run of an encoder: harness eval --tasks xnli --model hf:xlm-roberta-base",
+        )
+    return model
+
+
 Item = TypeVar("Item")
 
 
@@ -41,8 +189,6 @@ class _Sentence:
 
 
 _Sentences = tuple[_Sentence, ...]
-Overlaps = dict[str, ItemOverlap]
-"""By item id."""
 
 
 def measure_group(
@@ -59,7 +205,7 @@ def measure_group(
     `fields` are the input fields of the task in the order of the model input. Raises `DataError` if the words of the
     aligner are not those of the model; errors of model and aligner pass through.
     """
-    items, labelled = source_items(run, group, fields)
+    items, labelled = _source_items(run, group, fields)
     progress.start(f"{group.task}, English", len(items), "items")
     sentences: dict[str, _Sentences | None] = {}
     for block in _blocks(items):
@@ -72,12 +218,12 @@ def measure_group(
     for target in group.targets:
         heading = (
             target.language,
-            *(str(target.view[name]) for name in TRANSLATION if name in target.view),
+            *(str(target.view[name]) for name in _TRANSLATION if name in target.view),
         )
         progress.start(f"{group.task}, {' '.join(heading)}", len(items), "items")
         overlaps: Overlaps = {}
         truncated = present = 0
-        for inputs in _blocks(read_inputs(run, target, frozenset(sentences), fields)):
+        for inputs in _blocks(_read_inputs(run, target, frozenset(sentences), fields)):
             present += len(inputs)
             attended = engines.attended([text for _, text in inputs])
             both = [

@@ -57,8 +57,7 @@ def translate(
     """
     from harness.cli import check_output_file, show_progress, write_rows
     from harness.specs import language_codes, split_names
-    from harness_translation.variants.corpus import gather_corpora
-    from harness_translation.variants.dataset import check_output_folder, write_dataset
+    from harness_translation.variants.corpus import check_output_folder, gather_corpora, write_dataset
 
     check_output_file(json_file, ".json")
     check_output_folder(output)

@@ -1,24 +1,24 @@
-"""Predictions of the harness as the content of submission files, and back.
+"""Predictions of the harness as the content of submission files and back, and a submission as a model.
 
-Tatoeba's files have an order of their own: XTREME rewrites the English file sorted by Python's order of the stripped
-lines. Line p of a submission answers the p-th English sentence of that order with the 0-based line number of a foreign
-sentence in the original order.
-
-Source: ``tatoeba_preprocess`` in google-research/xtreme ``utils_preprocess.py``.
+The predictions of the model are looked up in its files, to make a run of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import DataError, UsageError
-from harness.data import Prediction
-from harness_xtreme_r.submission.formats import CHOICES
-from harness_xtreme_r.submission.layout import SubmissionTask
+from harness import DataError, MissingDataError, UsageError
+from harness.data import BitextExample, Prediction
+from harness.kinds import Method, MethodContext
+from harness.models import AdapterOptions, Capability, ModelDescription
+from harness_xtreme_r.submission.formats import CHOICES, TASKS, SubmissionTask
 
 _LABELLED = frozenset({"sequence_classification", "multiple_choice"})
+FOLDERS = {"wikiann": "panx"}
+"""Public folder names of tasks that have another name here."""
 
 
 def write_predictions(
@@ -172,3 +172,72 @@ def _positions(ids: Sequence[str], english: Sequence[str]) -> dict[str, int]:
     if len(positions) != len(ids):
         raise DataError(f"Expected {len(ids)} distinct pair ids, found {len(positions)}.")
     return positions
+
+
+class SubmissionOptions(AdapterOptions):
+    """A submission has no options."""
+
+
+class SubmissionModel:
+    """A folder of predictions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def identity(self) -> Mapping[str, str]:
+        """Return a digest over the names and bytes of all files."""
+        digest = hashlib.sha256()
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            digest.update(f"{path.relative_to(self.folder)}\0".encode())
+            digest.update(path.read_bytes())
+        return {"submission": digest.hexdigest()}
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+
+def public_task(name: str) -> SubmissionTask | None:
+    """Return the public format of a task, or None without one."""
+    folder = FOLDERS.get(name, name)
+    return TASKS.get(folder)
+
+
+def describe(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return the capabilities of a submission: recorded predictions; raises `UsageError` unless it is a folder."""
+    if not Path(ref).is_dir():
+        raise UsageError(
+            f"The submission {ref!r} is not a folder.", hint="Expected TASK/test-LANG.EXT files in it."
+        )
+    return ModelDescription(adapter="submission", ref=ref, offers=frozenset({Capability.PREDICTS}))
+
+
+def open_submission(description: ModelDescription, options: AdapterOptions) -> SubmissionModel:
+    """Return the submission."""
+    return SubmissionModel(Path(description.ref))
+
+
+def _predict(adapter: SubmissionModel, examples: Sequence[Any], context: MethodContext) -> list[Prediction]:
+    task = public_task(context.spec.task)
+    if task is None:
+        raise UsageError(f"Task {context.spec.task!r} has no public submission format.")
+    path = task.path(adapter.folder, context.language.code)
+    if not path.is_file():
+        raise MissingDataError(f"The submission has no {path.relative_to(adapter.folder)}.")
+    # Files without ids are in the order of the whole test set.
+    english = [example.query for example in context.pool if isinstance(example, BitextExample)] or None
+    found = read_predictions(task, path, [example.id for example in context.pool], english=english)
+    by_id = {prediction.id: prediction for prediction in found}
+    return [by_id[example.id] for example in examples]
+
+
+METHODS = tuple(
+    Method(
+        name="recorded",
+        kind=kind,
+        requires=Capability.PREDICTS,
+        protocols=frozenset({"frozen"}),
+        predict=_predict,
+        needs_all=True,
+    )
+    for kind in sorted({task.kind for task in TASKS.values()})
+)

@@ -1,7 +1,6 @@
-"""The formats of submission files: one item per line, tags per line, and JSON objects of ids.
+"""The layout of a submission, one folder per task with a file ``test-LANG.EXT`` per language, and its file formats.
 
-Every format reads predictions and gold, writes predictions, and pairs them with gold. Reading raises `DataError` with
-file and line or id; writing raises it as reading does, and `UsageError` where the file cannot be written.
+Files have one item per line, tags per line, or JSON objects of ids.
 """
 
 from __future__ import annotations
@@ -12,19 +11,37 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from harness import DataError, UsageError, near_names
 from harness.data import whole_text
-from harness.metrics import CUT_OFF
+from harness.metrics import (
+    CUT_OFF,
+    MetricFunction,
+    accuracy,
+    chunk_f1,
+    chunk_precision,
+    chunk_recall,
+    map_at_20,
+    mlqa_exact_match,
+    mlqa_f1,
+    squad_exact_match,
+    squad_f1,
+)
 
 CHOICES: Final = ("choice1", "choice2")
 """What the predictions of the harness call the choices, in the order in which they are numbered."""
-UPOS_TAGS: Final = (
+_UPOS_TAGS: Final = (
     *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN"),
     *("PUNCT", "SCONJ", "SYM", "VERB", "X", "_"),
 )
 """The 17 universal tags, and the ``_`` that XTREME's preparation leaves on words without one."""
+_LANGUAGE: Final = r"[a-z]{2,3}(?:-[A-Za-z0-9]{1,8})*"
+_ACCURACY: Final = {"accuracy": accuracy}
+_CHUNKS: Final = {"f1": chunk_f1, "precision": chunk_precision, "recall": chunk_recall}
+_SQUAD: Final = {"exact_match": squad_exact_match, "f1": squad_f1}
+_MLQA: Final = {"exact_match": mlqa_exact_match, "f1": mlqa_f1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +153,7 @@ class LineFormat:
         return ""
 
 
-def label_format(labels: Sequence[str], aliases: Mapping[str, str] | None = None) -> LineFormat:
+def _label_format(labels: Sequence[str], aliases: Mapping[str, str] | None = None) -> LineFormat:
     """Return the format of files with one label per line; `aliases` are other published spellings of labels."""
 
     def parse(text: str, where: str) -> str:
@@ -150,7 +167,7 @@ def label_format(labels: Sequence[str], aliases: Mapping[str, str] | None = None
     return LineFormat(parse=parse, has_texts=True)
 
 
-def choice_format() -> LineFormat:
+def _choice_format() -> LineFormat:
     """Return the format with a JSON object per line whose ``label`` is the number of a choice, from 0."""
 
     def parse(line: str, where: str) -> int:
@@ -433,3 +450,76 @@ def _check_texts(values: Any, where: str, expected: str) -> None:
 
 def _shown(value: Any) -> str:
     return repr(value)[:80]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionTask:
+    """One task of the public layout."""
+
+    name: str
+    """The name of its folder."""
+    kind: str
+    """The task kind whose predictions the files hold."""
+    format: FileFormat
+    metrics: Mapping[str, MetricFunction]
+    """The metrics that the benchmark's scorer prints, by the names it prints."""
+
+    def path(self, root: Path, language: str) -> Path:
+        """Return the file of a language below `root`; raises `UsageError` for an invalid code."""
+        if not re.fullmatch(_LANGUAGE, language):
+            raise UsageError(f"Expected a language code such as 'sw' in a file name, found {language!r}.")
+        return root / self.name / f"test-{language}.{self.format.extension}"
+
+
+_XNLI: Final = _label_format(
+    ("contradiction", "entailment", "neutral"), aliases={"contradictory": "contradiction"}
+)
+_UPOS: Final = TagFormat(
+    tags=re.compile("|".join(_UPOS_TAGS)), expected="a universal part-of-speech tag such as NOUN"
+)
+_BIO: Final = TagFormat(tags=re.compile(r"O|[BIES]-\S+"), expected="O or an entity tag such as B-PER")
+
+
+def _task(name: str, kind: str, form: FileFormat, metrics: Mapping[str, MetricFunction]) -> SubmissionTask:
+    return SubmissionTask(name=name, kind=kind, format=form, metrics=MappingProxyType(metrics))
+
+
+_ALL: Final = (
+    _task("xnli", "sequence_classification", _XNLI, _ACCURACY),
+    _task("pawsx", "sequence_classification", _label_format(("0", "1")), _ACCURACY),
+    _task("xcopa", "multiple_choice", _choice_format(), _ACCURACY),
+    _task("udpos", "token_tagging", _UPOS, _CHUNKS),
+    _task("panx", "token_tagging", _BIO, _CHUNKS),
+    _task("xquad", "span_extraction", AnswerFormat(), _SQUAD),
+    _task("mlqa", "span_extraction", AnswerFormat(), _MLQA),
+    _task("tydiqa", "span_extraction", AnswerFormat(), _SQUAD),
+    _task("tatoeba", "bitext_retrieval", IndexFormat(), _ACCURACY),
+    _task("mewslix", "ranked_retrieval", RankingFormat(), {"map@20": map_at_20}),
+)
+TASKS: Final[Mapping[str, SubmissionTask]] = MappingProxyType({task.name: task for task in _ALL})
+"""The ten tasks with a public file format, by the name of their folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageFiles:
+    """The files that lie in the folder of one task."""
+
+    paths: Mapping[str, Path]
+    """The file of every language, by language code in alphabetical order."""
+    ignored: tuple[Path, ...]
+    """Files that are not named ``test-LANG.EXT``."""
+
+
+def find_languages(root: Path, task: SubmissionTask) -> LanguageFiles:
+    """Return the language files of a task below `root`; none where the task has no folder there."""
+    pattern = re.compile(rf"test-({_LANGUAGE})\.{re.escape(task.format.extension)}")
+    paths: dict[str, Path] = {}
+    ignored = []
+    folder = root / task.name
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        match = pattern.fullmatch(path.name)
+        if match and path.is_file():
+            paths[match[1]] = path
+        elif not path.name.startswith("."):
+            ignored.append(path)
+    return LanguageFiles(paths=paths, ignored=tuple(ignored))

@@ -9,9 +9,8 @@ from harness import HarnessError, Run, UsageError, evaluate, open_session
 from harness.data import Prediction
 from harness.planning import data_options
 from harness.storage import CellResult
-from harness_xtreme_r.submission.exchange import write_predictions
-from harness_xtreme_r.submission.layout import TASKS, SubmissionTask, find_languages
-from harness_xtreme_r.submission.model import FOLDERS, public_task
+from harness_xtreme_r.submission.exchange import FOLDERS, public_task, write_predictions
+from harness_xtreme_r.submission.formats import TASKS, SubmissionTask, find_languages
 
 OWN_NAMES = {folder: name for name, folder in FOLDERS.items()}
 

@@ -16,8 +16,7 @@ from rich.table import Table
 
 from harness import DataError, MissingDataError, UsageError, near_names
 from harness.metrics import MetricContext
-from harness_xtreme_r.submission.formats import FilePair
-from harness_xtreme_r.submission.layout import TASKS, LanguageFiles, SubmissionTask, find_languages
+from harness_xtreme_r.submission.formats import TASKS, FilePair, LanguageFiles, SubmissionTask, find_languages
 
 _WITHOUT_FORMAT: Final = "lareqa"
 """The task of XTREME-R whose predictions have no public file format."""

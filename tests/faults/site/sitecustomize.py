@@ -1,7 +1,7 @@
 """Puts faults into a real command: Python imports this module at its start where its folder is on the path.
 
-``HARNESS_TEST_FAULTS`` is a JSON object: ``pace`` (seconds that every use of the model takes longer), ``rows`` (more
-rows than these are out of memory) and ``clock`` (seconds that the clock is ahead).
+``HARNESS_TEST_FAULTS`` is a JSON object: ``pace`` (seconds that every use of the model takes longer) and ``rows`` (more
+rows than these are out of memory).
 """
 
 from __future__ import annotations
@@ -22,20 +22,13 @@ VARIABLE = "HARNESS_TEST_FAULTS"
 def install() -> None:
     """Put in what the environment asks for; into torch as soon as it is imported."""
     faults = json.loads(os.environ.get(VARIABLE) or "{}")
-    if "clock" in faults:
-        _shift_clock(faults["clock"])
+
     if not {"pace", "rows"} & set(faults):
         return
     if "torch" in sys.modules:
         _change_torch(faults)
     else:
         sys.meta_path.insert(0, _AfterTorch(faults))
-
-
-def _shift_clock(seconds: float) -> None:
-    true = time.time
-    time.time = lambda: true() + seconds
-    time.time_ns = lambda: int((true() + seconds) * 1e9)
 
 
 def _change_torch(faults: dict[str, Any]) -> None:

@@ -11,23 +11,13 @@ from harness_hf import harness_register_adapters
 pytestmark = pytest.mark.thorough
 
 
-class Seq2SeqContract(AdapterContract):
-    family: str
-
+class TestContract(AdapterContract):
     @pytest.fixture(scope="class")
     @classmethod
     def entry(cls) -> AdapterEntry:
         return next(entry for entry in harness_register_adapters() if entry.name == "hf-seq2seq")
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture(scope="class", params=["mt5", "bart"], ids=["relative positions", "learned positions"])
     @classmethod
-    def ref(cls, seq2seq_folders: dict[str, Path]) -> str:
-        return str(seq2seq_folders[cls.family])
-
-
-class TestRelativePositions(Seq2SeqContract):
-    family = "mt5"
-
-
-class TestLearnedPositions(Seq2SeqContract):
-    family = "bart"
+    def ref(cls, request: pytest.FixtureRequest, seq2seq_folders: dict[str, Path]) -> str:
+        return str(seq2seq_folders[request.param])

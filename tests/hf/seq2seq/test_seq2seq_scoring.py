@@ -110,15 +110,6 @@ def test_every_context_is_encoded_once(seq2seq: Any, open_seq2seq_folder: Open, 
         np.testing.assert_allclose(answers[asked.index(pair)].token_logprobs, alone.token_logprobs, atol=2e-5)
 
 
-@pytest.mark.parametrize("budget", [1, 40, 4096])
-def test_batches_change_nothing(seq2seq: Any, open_seq2seq_folder: Open, budget: int) -> None:
-    expected = [seq2seq.loglikelihood([one])[0] for one in requests(*PAIRS)]
-    model = open_seq2seq_folder(seq2seq._session.folder, batch_tokens=budget)
-    for one, other in zip(model.loglikelihood(requests(*PAIRS)), expected, strict=True):
-        np.testing.assert_allclose(one.token_logprobs, other.token_logprobs, atol=2e-5)
-        assert one.is_greedy == other.is_greedy
-
-
 def test_the_projection_in_chunks_is_the_whole_one(seq2seq: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One position at a time; and where the network changes its logits afterwards, its own are taken."""
     expected = seq2seq.loglikelihood(requests(*PAIRS))

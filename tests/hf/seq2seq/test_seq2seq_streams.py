@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.errors import AdapterError, UsageError
-from harness.models.requests import Call, GenerateOptions, LikelihoodRequest, Streams
+from harness.models.requests import Call, GenerateOptions, LikelihoodRequest
 from harness.testing.probe import agree
 
 Open = Callable[..., Any]
@@ -36,17 +36,6 @@ def generate(model: Any) -> Any:
 
 def rank(model: Any) -> Any:
     return model.generate(TEXTS, [CHOICES] * len(TEXTS))
-
-
-def requests_of(call: Call) -> Sequence[Any]:
-    if call.ability == "loglikelihood":
-        return [LikelihoodRequest(context=text, continuation=" yes") for text in TEXTS]
-    if call.ability == "generate":
-        return [
-            (text, CHOICES if number % 4 == 0 else GenerateOptions(max_tokens=1 + number % 3, stop=("zz",)))
-            for number, text in enumerate(TEXTS)
-        ]
-    return TEXTS
 
 
 @pytest.mark.parametrize("family", ["t5", "bart"])
@@ -81,28 +70,10 @@ def test_too_little_memory_of_the_decoder(t5: Any, scarce: Scarce) -> None:
     assert all(agree(one, other, tolerance=1e-5) for one, other in zip(expected, found, strict=True))
 
 
-@pytest.mark.parametrize("ability", ["embed", "loglikelihood", "generate"])
-def test_blocks_give_the_answers_of_the_whole(seq2seq: Any, ability: Any) -> None:
-    call = Call(ability=ability, arguments={"side": "query"} if ability == "embed" else {})
-    requests = requests_of(call)
-    assert isinstance(seq2seq, Streams)
-    whole, cut = (
-        {
-            index: answer
-            for answered in seq2seq.stream(
-                call, [requests[at : at + size] for at in range(0, len(requests), size)]
-            )
-            for index, answer in zip(answered.indices, answered.answers, strict=True)
-        }
-        for size in (len(requests), 4)
-    )
-    assert sorted(whole) == sorted(cut) == list(range(len(requests)))
-    assert all(agree(whole[index], cut[index], tolerance=1e-5) for index in whole)
-
-
 def test_stopping_between_encoder_and_decoder(t5: Any) -> None:
     call = Call(ability="loglikelihood", stopping=iter([False, False, *[True] * 99]).__next__)
-    assert list(t5.stream(call, [requests_of(call)])) == []
+    requests = [LikelihoodRequest(context=text, continuation=" yes") for text in TEXTS]
+    assert list(t5.stream(call, [requests])) == []
 
 
 def test_a_device_map(seq2seq_folders: dict[str, Path], open_seq2seq_folder: Open) -> None:

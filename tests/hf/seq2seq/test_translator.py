@@ -14,13 +14,13 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from harness.data.translation.translators import Translator, TranslatorContext, TranslatorEntry
+from harness.data.translation.services import Translator, TranslatorContext, TranslatorEntry
 from harness.errors import AdapterError, UnknownNameError, UsageError
 from harness.languages.table import known_languages
 from harness.running.session import open_session
 from harness.testing.translator_contract import TranslatorContract
 from harness_hf import harness_register_translators
-from harness_hf.seq2seq.translator import open_translator
+from harness_hf.seq2seq.adapter import open_translator
 from tests.translation_models import save_nllb, save_writing
 
 pytestmark = pytest.mark.thorough

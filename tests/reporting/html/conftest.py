@@ -40,9 +40,7 @@ def make_record(number: int, *, right: bool, premise: str = "A cat sleeps.", **c
         "group": None,
         "tags": {},
         "flags": {"truncated": False, "unparsed": False},
-        "inputs": json.dumps(
-            {"id": f"item-{number}", "inputs": {"premise": premise, "hypothesis": "It rests."}}
-        ),
+        "inputs": json.dumps({"inputs": {"premise": premise, "hypothesis": "It rests."}}),
     }
     return ItemRecord(**{**fields, **changes})
 
@@ -50,14 +48,7 @@ def make_record(number: int, *, right: bool, premise: str = "A cat sleeps.", **c
 def make_cell(language: str, value: float | None = 0.5, **fields: Any) -> dict[str, Any]:
     """Return a cell of a classification task."""
     score = {"value": value, "se": 0.03, "ci": [0.4, 0.6], "ci_method": "t"}
-    data = {
-        "origin": "local",
-        "revision": None,
-        "pinned": True,
-        "note": "",
-        "digest": "d" * 64,
-        "files": "a.tsv",
-    }
+    data = {"origin": "local", "pinned": True, "note": "", "digest": "d" * 64, "files": "a.tsv"}
     usual = {"fit": "f" * 16, "prompt": None, "data": data, "n": 100, "size": 100, "seconds": 2.0}
     metrics = {} if value is None else {"accuracy": score}
     return builders.make_shown_cell("xnli", language, metrics, **{**usual, **fields})
@@ -80,11 +71,9 @@ def write_run(tmp_path: Path) -> WriteRun:
             "kind": "sequence_classification",
             "metrics": ["accuracy"],
             "headline": ["accuracy"],
-            "metric_options": {},
             "labels": list(LABELS),
             "parallel": False,
             "source": "en",
-            "axes": [],
             "chance": 1 / 3,
             "languages": LANGUAGES,
         }
@@ -105,24 +94,6 @@ def write_run(tmp_path: Path) -> WriteRun:
         return written
 
     return write
-
-
-@pytest.fixture
-def record() -> Callable[..., ItemRecord]:
-    """Return `make_record`."""
-    return make_record
-
-
-@pytest.fixture
-def cell() -> Callable[..., dict[str, Any]]:
-    """Return `make_cell`."""
-    return make_cell
-
-
-@pytest.fixture
-def check() -> Callable[[str], Node]:
-    """Return `check_page`."""
-    return check_page
 
 
 VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}

@@ -15,6 +15,8 @@ import pytest
 from harness.reporting.documents import html_text
 from harness.storage.run_folder import Run
 
+from .conftest import make_cell as cell, make_record as record
+
 Make = Callable[..., Any]
 SELECTED = "[...document.querySelectorAll('[role=tab][aria-selected=true]')].map((tab) => tab.textContent)"
 SHOWN = (
@@ -25,7 +27,7 @@ A4 = (841.89, 595.28)
 
 
 @pytest.fixture
-def report(write_run: Make, cell: Make, record: Make, tmp_path: Path) -> Path:
+def report(write_run: Make, tmp_path: Path) -> Path:
     """Return the page of a run with every tab but that of cost."""
     records = [record(number, right=number % 2 == 0) for number in range(40)]
     codes = ("en", "de", "ar", "zh", "sw", "hi")

@@ -20,6 +20,8 @@ from harness.reporting.render.page import html_blocks
 from harness.running.session import open_session
 from harness.storage.run_folder import Run
 
+from .conftest import make_cell as cell
+
 Make = Callable[..., Any]
 SYSTEMS = st.lists(st.text("abc", min_size=1), min_size=1, max_size=4, unique=True)
 
@@ -29,7 +31,7 @@ def _blocks(run: Run) -> list[Any]:
     return overview_blocks(material, glance(material.every, material.summary), {})
 
 
-def test_a_page_begins_with_model_task_languages_metric_and_chance(write_run: Make, cell: Make) -> None:
+def test_a_page_begins_with_model_task_languages_metric_and_chance(write_run: Make) -> None:
     run = write_run(cell("en", 0.6), cell("sw", 0.4), cell("de", None, status="skipped", reason="x", n=0))
     first = _blocks(run)[0]
     assert isinstance(first, Note)
@@ -49,13 +51,13 @@ def test_a_page_begins_with_model_task_languages_metric_and_chance(write_run: Ma
     assert '<p class="lead">' in html_text([run])
 
 
-def test_many_languages_are_counted_with_their_families(write_run: Make, cell: Make) -> None:
+def test_many_languages_are_counted_with_their_families(write_run: Make) -> None:
     codes = ("en", "de", "ar", "bg", "el", "es", "fr", "hi", "sw")
     [text] = [block.text for block in _blocks(write_run(*(cell(code) for code in codes)))[:1]]
     assert "9 languages of 3 families" in text
 
 
-def test_a_run_without_a_score_has_no_paragraph(write_run: Make, cell: Make) -> None:
+def test_a_run_without_a_score_has_no_paragraph(write_run: Make) -> None:
     material = read_material([write_run(cell("en", None, status="failed", reason="x", n=0))])
     assert lead(material, glance(material.every, material.summary)) == ""
 
@@ -67,7 +69,7 @@ def test_every_kind_of_task_is_a_deed() -> None:
 
 @pytest.mark.parametrize(("tasks", "charts"), [(("xnli",), 2), (("xnli", "pawsx"), 1)])
 def test_one_task_alone_has_its_languages_as_bars(
-    tasks: tuple[str, ...], charts: int, write_run: Make, cell: Make
+    tasks: tuple[str, ...], charts: int, write_run: Make
 ) -> None:
     values = {"en": 0.6, "sw": 0.4, "hi": 0.5}
     run = write_run(*(cell(code, value, task=task) for task in tasks for code, value in values.items()))
@@ -120,9 +122,7 @@ def test_long_notes_on_method_are_folded(length: int) -> None:
     assert "<details" not in html_blocks([Note("x" * length)])
 
 
-def test_tabs_are_a_menu_on_a_narrow_screen(
-    browser: Any, write_run: Make, cell: Make, tmp_path: Path
-) -> None:
+def test_tabs_are_a_menu_on_a_narrow_screen(browser: Any, write_run: Make, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(html_text([write_run(cell("en"), cell("sw"), cell("de"))]), encoding="utf-8")
     for width, is_menu in ((390, True), (1440, False)):

@@ -21,18 +21,20 @@ from harness.reporting.weakness.items import LONGEST
 from harness.storage.results import STOPPED
 from harness.storage.run_folder import Run, with_baselines
 
+from .conftest import check_page as check, make_cell as cell, make_record as record
+
 Make = Callable[..., Any]
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> \u202eevil\u202c \x00 & \"'</td></table>]]><!--"
 )
 
 
-def _records(record: Make, count: int = 40, **changes: Any) -> list[Any]:
+def _records(count: int = 40, **changes: Any) -> list[Any]:
     return [record(number, right=number % 2 == 0, **changes) for number in range(count)]
 
 
-def test_scores_are_those_of_the_summary(write_run: Make, cell: Make, record: Make, check: Make) -> None:
-    own = {code: _records(record) for code in ("de", "en", "sw")}
+def test_scores_are_those_of_the_summary(write_run: Make) -> None:
+    own = {code: _records() for code in ("de", "en", "sw")}
     run = write_run(cell("de", 0.333), cell("en", 0.918), cell("sw", 0.4567), records=own)
     root = check(html_text([run]))
     [table] = [table for table in root.all("table") if table.attributes.get("class") == "heat scores"][:1]
@@ -49,24 +51,17 @@ def test_scores_are_those_of_the_summary(write_run: Make, cell: Make, record: Ma
 
 
 @pytest.mark.parametrize("where", ["premise", "id", "label", "model", "reason", "note"])
-def test_hostile_texts_are_shown_and_do_nothing(
-    write_run: Make, cell: Make, record: Make, check: Make, where: str
-) -> None:
-    records = _records(record)
-    model, reason, notes = "hf:models/mine", "broken", []
+def test_hostile_texts_are_shown_and_do_nothing(write_run: Make, where: str) -> None:
+    records = _records()
     if where == "premise":
-        records = _records(record, premise=HOSTILE)
+        records = _records(premise=HOSTILE)
     elif where == "id":
         records = [record(number, right=False, id=f"{number} {HOSTILE}") for number in range(40)]
     elif where == "label":
         records = [record(number, right=False, prediction={"label": HOSTILE}) for number in range(40)]
-    elif where == "model":
-        model = HOSTILE
-    elif where == "reason":
-        reason = HOSTILE
-    else:
-        notes = [HOSTILE]
-    failed = cell("sw", None, status="failed", reason=reason, n=0)
+    failed = cell("sw", None, status="failed", reason=HOSTILE if where == "reason" else "broken", n=0)
+    model = HOSTILE if where == "model" else "hf:models/mine"
+    notes = [HOSTILE] if where == "note" else []
     run = write_run(cell("de"), failed, records={"de": records}, model=model, notes=notes)
     text = html_text([run])
     root = check(text)
@@ -74,21 +69,19 @@ def test_hostile_texts_are_shown_and_do_nothing(
     assert "\u202e" not in text
     assert "\x00" not in text
     # Of a model that looks like a path only the end is its name.
-    assert (
-        "</td></table>]]><!--".rpartition("/")[2] if where == "model" else "<script>alert(1)</script>"
-    ) in root.text
+    assert ("table>]]><!--" if where == "model" else "<script>alert(1)</script>") in root.text
 
 
-def test_very_long_texts_are_cut(write_run: Make, cell: Make, record: Make, check: Make) -> None:
-    records = _records(record, premise="ä" * 100_000)
+def test_very_long_texts_are_cut(write_run: Make) -> None:
+    records = _records(premise="ä" * 100_000)
     text = html_text([write_run(cell("de"), records={"de": records})])
     root = check(text)
     assert len(text) < 200_000
     assert f"{100_000 - LONGEST:,} more characters are in the records." in root.text
 
 
-def test_confidently_wrong_items_come_first(write_run: Make, cell: Make, record: Make, check: Make) -> None:
-    run = write_run(cell("de"), records={"de": _records(record)})
+def test_confidently_wrong_items_come_first(write_run: Make) -> None:
+    run = write_run(cell("de"), records={"de": _records()})
     root = check(html_text([run]))
     [section] = [each for each in root.all("section") if each.attributes["id"] == "items"]
     shown = [str(table.attributes["id"]) for table in section.all("table")]
@@ -102,8 +95,8 @@ def test_confidently_wrong_items_come_first(write_run: Make, cell: Make, record:
     assert "entailment" in rows["models/mine"].text
 
 
-def test_two_runs_stand_side_by_side(write_run: Make, cell: Make, record: Make, check: Make) -> None:
-    first = write_run(cell("de"), records={"de": _records(record)})
+def test_two_runs_stand_side_by_side(write_run: Make) -> None:
+    first = write_run(cell("de"), records={"de": _records()})
     better = [record(number, right=True) for number in range(40)]
     second = write_run(cell("de", 1.0), records={"de": better}, model="hf:models/other")
     root = check(html_text([first, second]))
@@ -118,7 +111,7 @@ def test_two_runs_stand_side_by_side(write_run: Make, cell: Make, record: Make, 
     assert "-50.0" in compared.text
 
 
-def test_the_second_run_is_in_overview_and_systems(write_run: Make, cell: Make, check: Make) -> None:
+def test_the_second_run_is_in_overview_and_systems(write_run: Make) -> None:
     first = write_run(cell("de", 0.75))
     second = write_run(
         cell("de", 0.25, n=6), cell("sw", 0.25, n=6), cell("fr", 0.5, task="pawsx"), model="hf:models/other"
@@ -140,7 +133,7 @@ def test_the_second_run_is_in_overview_and_systems(write_run: Make, cell: Make, 
     assert "models/other 25.0" in chart.text
 
 
-def test_the_best_comparable_mean_is_bold(write_run: Make, cell: Make, check: Make) -> None:
+def test_the_best_comparable_mean_is_bold(write_run: Make) -> None:
     runs = [
         write_run(cell("de", value), model=f"hf:models/{name}")
         for name, value in (("a", 0.75), ("b", 0.8), ("c", 0.8))
@@ -154,7 +147,7 @@ def test_the_best_comparable_mean_is_bold(write_run: Make, cell: Make, check: Ma
     assert r"\textbf{75.0}" not in text
 
 
-def test_the_downloaded_scores_are_those_of_the_cells(write_run: Make, cell: Make, check: Make) -> None:
+def test_the_downloaded_scores_are_those_of_the_cells(write_run: Make) -> None:
     run = write_run(cell("de", 0.333), cell("en", 0.918), cell("sw", None, status="failed", reason="x", n=0))
     [link] = [link for link in check(html_text([run])).all("a") if link.text == "CSV"]
     assert str(link.attributes["download"]).endswith(".csv")
@@ -170,17 +163,11 @@ def test_the_downloaded_scores_are_those_of_the_cells(write_run: Make, cell: Mak
     }
 
 
-def test_failed_and_skipped_cells_have_their_reasons(
-    write_run: Make, cell: Make, record: Make, check: Make
-) -> None:
+def test_failed_and_skipped_cells_have_their_reasons(write_run: Make) -> None:
     failed = cell("sw", None, status="failed", reason="RuntimeError: out of memory", n=0)
+    skipped = cell("ur", None, status="skipped", reason="No data in 'ur'.", n=0)
     kept = ("task", "language", "status", "reason", "n", "metrics", "seconds")
-    skipped = {
-        key: value
-        for key, value in cell("ur", None, status="skipped", reason="No data in 'ur'.", n=0).items()
-        if key in kept
-    }
-    run = write_run(cell("de"), failed, skipped, records={"de": _records(record)})
+    run = write_run(cell("de"), failed, {key: skipped[key] for key in kept}, records={"de": _records()})
     root = check(html_text([run]))
     for caption, reason in (
         ("Failed: 1 cell", "RuntimeError: out of memory"),
@@ -189,24 +176,24 @@ def test_failed_and_skipped_cells_have_their_reasons(
         [table] = [each for each in root.all("table") if each.text.startswith(caption)]
         assert reason in table.text
     assert [field.text for field in root.all("td") if field.text == "!"], "in the table and in the map"
-    banner = next(each for each in root.all("p") if each.attributes.get("class") == "banner")
-    assert banner.text.startswith(
-        "Partial run. 1 of 1 task, 1 of 3 languages, 1 cell failed, 1 cell skipped."
-    )
+    [banner] = [each for each in _banners(run) if each.text.startswith("Partial run. ")]
+    assert "1 of 1 task, 1 of 3 languages, 1 cell failed, 1 cell skipped." in banner.text
     assert [link.attributes["href"] for link in banner.all("a")] == ["#missing"]
 
 
-def test_a_stopped_run_says_how_to_continue_it(write_run: Make, cell: Make, check: Make) -> None:
-    stopped = cell("sw", None, status="skipped", reason=STOPPED, n=0)
-    run = write_run(cell("de"), stopped)
-    banner = next(
-        each for each in check(html_text([run])).all("p") if each.attributes.get("class") == "banner"
-    )
+def _banners(run: Run) -> list[Any]:
+    return [each for each in check(html_text([run])).all("p") if each.attributes.get("class") == "banner"]
+
+
+def test_a_stopped_run_says_how_to_continue_it(write_run: Make) -> None:
+    run = write_run(cell("de"), cell("sw", None, status="skipped", reason=STOPPED, n=0))
+    [banner] = _banners(run)
     assert banner.text.startswith("Stopped run.")
     assert [code.text for code in banner.all("code")] == [f"harness eval --resume {run.path}"]
+    assert _banners(write_run(cell("de"), cell("en"))) == [], "a whole run has none"
 
 
-def test_languages_with_the_same_source_are_one_row_of_data(write_run: Make, cell: Make, check: Make) -> None:
+def test_languages_with_the_same_source_are_one_row_of_data(write_run: Make) -> None:
     run = write_run(cell("de"), cell("sw", n=60), cell("en", split="validation"))
     root = check(html_text([run]))
     [table] = [each for each in root.all("table") if each.text.startswith("Data")]
@@ -217,58 +204,42 @@ def test_languages_with_the_same_source_are_one_row_of_data(write_run: Make, cel
     assert "results.json" in provenance.text
 
 
-def test_what_runs_share_is_shown_once(write_run: Make, cell: Make, check: Make) -> None:
+def test_what_runs_share_is_shown_once(write_run: Make) -> None:
     root = check(html_text([write_run(cell("de")), write_run(cell("de"), model="hf:models/other")]))
     assert len([each for each in root.all("table") if each.text.startswith("Data")]) == 1
     assert "The same as for models/mine:" in root.text
 
 
-def test_a_whole_run_has_no_banner(write_run: Make, cell: Make, check: Make) -> None:
-    root = check(html_text([write_run(cell("de"), cell("en"))]))
-    assert [each for each in root.all("p") if each.attributes.get("class") == "banner"] == []
-
-
-def test_a_run_without_a_score(write_run: Make, cell: Make, check: Make) -> None:
-    root = check(html_text([write_run(cell("de", None, status="failed", reason="broken", n=0))]))
-    assert "broken" in root.text
-
-
-def test_unlabelled_data_are_predicted_and_not_scored(
-    write_run: Make, cell: Make, record: Make, check: Make
-) -> None:
-    records = _records(record, reference=None, scores={})
+def test_unlabelled_data_are_predicted_and_not_scored(write_run: Make) -> None:
+    records = _records(reference=None, scores={})
     root = check(html_text([write_run(cell("de", None), records={"de": records})]))
     assert "predicted but not scored" in root.text
 
 
-def test_several_seeds_have_their_mean(write_run: Make, cell: Make, record: Make, check: Make) -> None:
+def test_several_seeds_have_their_mean(write_run: Make) -> None:
     cells = [cell("de", value, seed=seed, digest=f"{seed:012d}") for seed, value in ((1, 0.4), (2, 0.6))]
-    root = check(html_text([write_run(*cells, records={"de": _records(record)})]))
+    root = check(html_text([write_run(*cells, records={"de": _records()})]))
     [table] = [each for each in root.all("table") if each.attributes.get("class") == "heat scores"]
     [row] = [row for row in table.all("tr") if row.all("th")[0].text == "German (de)"]
     assert [field.text for field in row.all("td")] == ["50.0 (seeds 40.0, 60.0)"]
 
 
-def test_a_run_without_records_has_one_sentence(write_run: Make, cell: Make, check: Make) -> None:
+def test_a_run_without_records_has_one_sentence(write_run: Make) -> None:
     root = check(html_text([write_run(cell("de"))]))
     [section] = [each for each in root.all("section") if each.attributes["id"] == "items"]
     assert len(section.all("li")) == 1
     assert "records" in section.text
 
 
-def test_an_older_run_without_inputs_shows_gold_and_answers(
-    write_run: Make, cell: Make, record: Make, check: Make
-) -> None:
-    run = write_run(cell("de"), records={"de": _records(record, inputs="{}")})
+def test_an_older_run_without_inputs_shows_gold_and_answers(write_run: Make) -> None:
+    run = write_run(cell("de"), records={"de": _records(inputs="{}")})
     root = check(html_text([run]))
     [item] = [each for each in root.all("table") if each.text.startswith("xnli, de, item item-39")]
     assert [row.all("th")[0].text for row in item.all("tr")] == ["gold", "models/mine"]
 
 
-def test_baselines_stand_in_charts_and_are_not_compared(
-    write_run: Make, cell: Make, record: Make, check: Make
-) -> None:
-    run = write_run(cell("de"), records={"de": _records(record)})
+def test_baselines_stand_in_charts_and_are_not_compared(write_run: Make) -> None:
+    run = write_run(cell("de"), records={"de": _records()})
     other = write_run(cell("de", 0.25), model="baseline:majority")
     (run.path / "baselines").mkdir()
     other.path.rename(run.path / "baselines" / "majority")
@@ -280,9 +251,7 @@ def test_baselines_stand_in_charts_and_are_not_compared(
     assert "majority 25.0" in chart.text
 
 
-def test_the_policy_allows_nothing_but_the_style_and_the_script(
-    write_run: Make, cell: Make, check: Make
-) -> None:
+def test_the_policy_allows_nothing_but_the_style_and_the_script(write_run: Make) -> None:
     root = check(html_text([write_run(cell("de"))]))
     [policy] = [
         str(meta.attributes["content"]) for meta in root.all("meta") if meta.attributes.get("http-equiv")
@@ -291,23 +260,21 @@ def test_the_policy_allows_nothing_but_the_style_and_the_script(
     assert f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'sha256-" in policy
 
 
-def test_the_command_line_writes_the_page(
-    write_run: Make, cell: Make, record: Make, check: Make, cli: Make, tmp_path: Path
-) -> None:
-    run = write_run(cell("de"), records={"de": _records(record)})
+def test_the_command_line_writes_the_page(write_run: Make, cli: Make, tmp_path: Path) -> None:
+    run = write_run(cell("de"), records={"de": _records()})
     out = tmp_path / "report.html"
     status, _, stderr = cli("report", str(run.path), "--format", "html", "--output", str(out))
     assert (status, stderr) == (0, "")
     check(out.read_text(encoding="utf-8"))
 
 
-def test_the_same_runs_give_the_same_bytes(write_run: Make, cell: Make, record: Make) -> None:
-    run = write_run(cell("de"), cell("en"), records={"de": _records(record), "en": _records(record)})
+def test_the_same_runs_give_the_same_bytes(write_run: Make) -> None:
+    run = write_run(cell("de"), cell("en"), records={"de": _records(), "en": _records()})
     assert html_text([run]) == html_text([Run(run.path)])
 
 
 @pytest.mark.thorough
-def test_a_large_run_stays_small_and_quick(write_run: Make, cell: Make, record: Make) -> None:
+def test_a_large_run_stays_small_and_quick(write_run: Make) -> None:
     """15 languages x 5 tasks x 250 items; the bound of time is for a machine that does other things too."""
     codes = "de en sw ur ar bg el es fr hi ru th tr vi zh".split()
     premise = "Ein Satz, der so lang ist wie die meisten Absätze in einem Datensatz von Fragen. " * 8
@@ -320,7 +287,7 @@ def test_a_large_run_stays_small_and_quick(write_run: Make, cell: Make, record: 
     assert len(text.encode()) < 3_000_000
 
 
-def test_broken_markup_is_noticed(check: Make) -> None:
+def test_broken_markup_is_noticed() -> None:
     bad = '<main id="main"><h1>x</h1><a href="#nowhere">y</a></main>'
     with pytest.raises(AssertionError):
         check(bad)

@@ -11,12 +11,14 @@ import pytest
 from harness.reporting.documents import html_text
 from tests.board.sound_page import sound_page
 
+from .conftest import make_cell as cell, make_record as record
+
 Make = Callable[..., Any]
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_the_page_of_two_runs_has_no_barrier(
-    write_run: Make, cell: Make, record: Make, browser: Any, tmp_path: Path, scheme: str, width: int
+    write_run: Make, browser: Any, tmp_path: Path, scheme: str, width: int
 ) -> None:
     codes = ("de", "en", "ar")
     runs = [

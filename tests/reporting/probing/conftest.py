@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.storage.run_folder import Run
-from tests.builders import scored
+from tests.builders import make_shown_cell, write_run
 
 WriteProbes = Callable[..., Run]
 PROBED = Path(__file__).with_name("probed.json")
@@ -19,13 +19,8 @@ VARIANTS = ("org1", "org2", "org3", "org4")
 
 def kept_details(model: str = "hf:first") -> dict[tuple[str, str, str], dict[str, Any]]:
     """Return ``details.probing`` of a model by task, inputs and treebank."""
-    kept = json.loads(PROBED.read_text(encoding="utf-8"))
-    found = {}
-    for key, details in kept.items():
-        of, task, inputs, treebank = key.split(" ")
-        if of == model:
-            found[task, inputs, treebank] = details
-    return found
+    kept = {tuple(key.split(" ")): details for key, details in json.loads(PROBED.read_text("utf-8")).items()}
+    return {(task, inputs, bank): own for (of, task, inputs, bank), own in kept.items() if of == model}
 
 
 def make_cells(
@@ -33,6 +28,8 @@ def make_cells(
 ) -> list[dict[str, Any]]:
     """Return the cells of all seeds; the first one holds the details."""
     best = details["problem"]["headline"]["weighted_f1"]
+    usual = {"protocol": "frozen", "fit": "none", "method": method, "view": dict(view), "seconds": 2.0}
+    usual |= {"n": 300, "size": 300}
     cells = []
     for number, seed in enumerate(details["settings"]["seeds"]):
         score: dict[str, Any] = {"value": best["value"], "se": best["se"], "ci": best["ci"], "ci_method": "b"}
@@ -41,34 +38,8 @@ def make_cells(
                 name: {"value": best["value"] - 0.01 * place - 0.002 * number, "n": 75}
                 for place, name in enumerate(VARIANTS)
             }
-        cells.append(
-            {
-                "task": task,
-                "version": 1,
-                "language": "hi",
-                "split": "test",
-                "stands_in": False,
-                "protocol": "frozen",
-                "fit": "none",
-                "method": method,
-                "view": dict(view),
-                "seed": seed,
-                "prompt": None,
-                "digest": f"{number:012d}",
-                "data": {"origin": "local", "revision": None, "pinned": True, "note": "", "digest": "d" * 64,
-                         "files": "test.conllu"},
-                "n": 300,
-                "size": 300,
-                "status": "ok",
-                "reason": "",
-                "metrics": {"weighted_f1": score},
-                "truncated": 0,
-                "unparsed": 0,
-                "seconds": 2.0,
-                "details": {"probing": details} if number == 0 else {},
-                **fields,
-            }
-        )  # fmt: skip
+        own = {"seed": seed, "digest": f"{number:012d}", "details": {} if number else {"probing": details}}
+        cells.append(make_shown_cell(task, "hi", {"weighted_f1": score}, **{**usual, **own, **fields}))
     return cells
 
 
@@ -83,39 +54,23 @@ def vyakarana_cells(model: str) -> list[dict[str, Any]]:
 
 def write_probed_run(path: Path, cells: Sequence[dict[str, Any]], *, model: str, data: str = "local") -> Run:
     """Write a run of cells."""
-    folder = Run.at(path)
-    folder.create()
     specs = {
         task: {
             "kind": "token_tagging",
             "metrics": ["weighted_f1"],
             "headline": ["weighted_f1"],
-            "metric_options": {},
             "labels": ["a", "b"],
             "parallel": False,
             "source": "hi",
             "axes": sorted(next(cell["view"] for cell in cells if cell["task"] == task)),
-            "chance": None,
             "languages": {code: ["Indo-European", "Deva"] for code in ("hi", "mr")},
         }
         for task in dict.fromkeys(cell["task"] for cell in cells)
     }
-    folder.write_manifest(
-        {"model": model, "tasks": specs, "suites": [], "published": [], "command": ["harness", "eval"]}
+    manifest = {"model": model, "published": [], "command": ["harness", "eval"]}
+    return write_run(
+        path, cells, specs, run={"data": data}, manifest=manifest, model={"adapter": "hf", "ref": model}
     )
-    folder.write_results(
-        {
-            "schema": 1,
-            "run": {"id": "r", "data": data, "created": "2026-01-01", "harness": "0.1.0", "seconds": 1.0},
-            "model": {"adapter": "hf", "ref": model},
-            "fits": {},
-            "notes": [],
-            "cells": list(cells),
-            "tasks": [score.to_json() for score in scored(cells, specs)],
-            "suites": [],
-        }
-    )
-    return Run(folder.path)
 
 
 @pytest.fixture

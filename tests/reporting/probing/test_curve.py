@@ -11,8 +11,8 @@ from rich.console import Console
 from harness.reporting.blocks.model import Table, TableRow
 from harness.reporting.render.console import ASCII_SPARKS, SPARKS, render_blocks, sparkline
 from harness.storage.run_folder import Run
-from harness_probing.reporting.curve import curves
 from harness_probing.reporting.probe import read_probes
+from harness_probing.reporting.tables import curves
 from tests.reporting.probing.conftest import kept_details
 
 ASCII = SPARKS.translate(ASCII_SPARKS)

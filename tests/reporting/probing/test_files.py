@@ -14,9 +14,8 @@ import pytest
 
 from harness.reporting.overview.means import Estimate
 from harness.storage.run_folder import Run
-from harness_probing.reporting.paper_table import paper_table, short_titles
 from harness_probing.reporting.probe import Probe, read_probes
-from harness_probing.reporting.progression import average
+from harness_probing.reporting.progression import average, paper_table, short_titles
 from harness_probing.reporting.section import read_probing
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
 

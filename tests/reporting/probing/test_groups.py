@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from harness.errors import UsageError
 from harness.storage.run_folder import Run
-from harness_probing.reporting.groups import group_tables, relabelling_p
+from harness_probing.reporting.progression import group_tables, relabelling_p
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells, vyakarana_cells
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -51,14 +51,6 @@ def test_models_are_in_one_chart_by_depth(vyakarana: Run, other_vyakarana: Run) 
     assert [row[0] for row in rows if row[1] != "-"][-1] == "1.00"
 
 
-def test_a_run_without_probes_has_no_section(write_probes: WriteProbes) -> None:
-    cells = make_cells("p", {}, kept_details()["vyakarana_pos", "", "cg"])
-    for cell in cells:
-        cell["details"] = {}
-    root = check_page(html_text([write_probes(*cells)]))
-    assert "probing" not in {each.attributes["id"] for each in root.all("section")}
-
-
 @pytest.mark.parametrize("where", ["model", "view", "class", "group"])
 def test_hostile_names_do_nothing(write_probes: WriteProbes, where: str) -> None:
     details = copy.deepcopy(kept_details()["vyakarana_pos", "", "cg"])

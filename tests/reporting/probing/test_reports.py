@@ -18,15 +18,14 @@ from typing import Any
 import pytest
 
 from harness.reporting.blocks.model import Table
-from harness.reporting.documents import latex_text, markdown_text, terminal_text
+from harness.reporting.documents import html_text, latex_text, markdown_text, terminal_text
 from harness.storage.run_folder import Run
-from harness_probing.reporting.curve import depth_of
 from harness_probing.reporting.probe import Probe, read_probes
-from harness_probing.reporting.rows import probe_rows, render_probe_csv
-from harness_probing.reporting.section import probing_sections, read_probing
+from harness_probing.reporting.section import probe_rows, probing_sections, read_probing, render_probe_csv
 from harness_probing.reporting.tables import (
     baseline_table,
     baseline_values,
+    depth_of,
     detail_table,
     unseen_table,
     variant_table,
@@ -46,13 +45,10 @@ def _compare(text: str, name: str) -> None:
     assert found == path.read_text(encoding="utf-8"), f"{name} differs; if that is meant, run with {UPDATE}=1"
 
 
-def test_the_summary_of_one_run(vyakarana: Run) -> None:
+def test_the_summaries_of_one_run_and_of_two(vyakarana: Run, other_vyakarana: Run) -> None:
     text = terminal_text([vyakarana], width=80)
     assert max(map(len, text.splitlines())) <= 80
     _compare(text, "summary-80.txt")
-
-
-def test_the_summary_of_two_runs(vyakarana: Run, other_vyakarana: Run) -> None:
     _compare(terminal_text([vyakarana, other_vyakarana], width=100), "two-runs-100.txt")
 
 
@@ -73,13 +69,11 @@ def test_markdown_and_latex_have_the_tables(vyakarana: Run) -> None:
 
 
 def test_a_run_without_probes_prints_a_sentence(write_probes: WriteProbes, cli: Cli) -> None:
-    details = kept_details()["vyakarana_pos", "", "cg"]
-    cells = make_cells("p", {}, details)
-    for cell in cells:
-        del cell["details"]
-    run = write_probes(*cells)
+    cells = make_cells("p", {}, kept_details()["vyakarana_pos", "", "cg"])
+    run = write_probes(*({**cell, "details": {}} for cell in cells))
     assert read_probing([run]) is None
     assert "robing" not in terminal_text([run], width=80)
+    assert 'id="probing"' not in html_text([run])
     _, stdout, _ = cli("report", run.path, "--probing")
     assert "This run has no probes." in stdout
 

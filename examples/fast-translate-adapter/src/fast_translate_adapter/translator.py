@@ -11,7 +11,7 @@ from harness.data import Translation, TranslatorContext, TranslatorInfo
 
 
 class FastTranslateTranslator:
-    """Implements the protocol `harness.data.translation.translators.Translator`."""
+    """Implements the protocol `harness.data.translation.services.Translator`."""
 
     def __init__(self) -> None:
         self._engine = Engine()

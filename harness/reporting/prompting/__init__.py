@@ -1,1 +1,0 @@
-"""How items were asked: unreadable answers, repeats and several prompts."""

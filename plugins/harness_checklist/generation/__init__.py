@@ -1,1 +1,0 @@
-"""Cases drawn from the templates of a suite."""

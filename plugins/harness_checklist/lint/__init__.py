@@ -1,1 +1,0 @@
-"""Faults of suites and of generated cases."""

@@ -1,1 +1,0 @@
-"""The templates and cases that were released with XTREME-R and CheckList."""

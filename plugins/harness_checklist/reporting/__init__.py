@@ -1,1 +1,0 @@
-"""Scores of predictions on generated cases."""

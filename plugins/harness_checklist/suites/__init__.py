@@ -1,1 +1,0 @@
-"""Suites of templates: their parts in memory, suite folders, and the checks of templates."""
